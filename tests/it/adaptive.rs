@@ -9,6 +9,8 @@ use sarouter::simulate::traffic::open::Destinations;
 use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, Simulator, Stats};
 
+use crate::program::{command, sarouter};
+
 fn exchange(fabric: &Fabric, routing: &str, settings: Settings) -> Stats {
     let net = Net::of_fabric(fabric);
     let far = Distances::new(&net).unwrap();
@@ -246,9 +248,8 @@ fn several_seeds_have_a_mean() {
     let run = |more: &[&str]| {
         let words =
             "simulate --fabric fattree:4x4,2 --engine minhop --traffic bisection --format json --load";
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
         let windows = ["--warm-up", "10000", "--measure", "10000"];
-        command.args(words.split(' ')).args(more).args(windows).output().unwrap()
+        command(".", words.split(' ')).args(more).args(windows).output().unwrap()
     };
     let output = run(&["1,0.1", "--seeds", "4", "--seed", "7"]);
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -267,10 +268,7 @@ fn several_seeds_have_a_mean() {
     }
     assert!(accepted[..4].iter().all(|a| *a < 0.95), "two tops for four hosts: {accepted:?}");
     assert!(accepted[4..].iter().all(|a| (0.08..0.12).contains(a)), "a tenth passes: {accepted:?}");
-    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"))
-        .args("simulate --fabric fattree:4x4,2 --traffic shift --seeds 2".split(' '))
-        .output()
-        .unwrap();
+    let refused = sarouter(".", "simulate --fabric fattree:4x4,2 --traffic shift --seeds 2".split(' '));
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         String::from_utf8_lossy(&refused.stderr).contains("--seeds: what has an end runs once; give --load")

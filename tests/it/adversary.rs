@@ -1,17 +1,17 @@
 //! `bench adversary` as people call it.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::program::{command, parsed, report};
 
 fn adversary(dir: &Path, threads: &str, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).env("RAYON_NUM_THREADS", threads).args(["bench", "adversary"]).args(words);
-    command.output().unwrap()
+    let words = [&["bench", "adversary"], words].concat();
+    command(dir, words).env("RAYON_NUM_THREADS", threads).output().unwrap()
 }
 
 fn json(output: &Output) -> serde_json::Value {
-    let found: serde_json::Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    let found = parsed(output);
     let is_far_behind = found["far_behind"].as_u64().unwrap_or(0) > 0;
     assert_eq!(output.status.code(), Some(i32::from(is_far_behind)), "{output:?}");
     found
@@ -66,10 +66,8 @@ fn an_engine_that_is_behind_is_named_with_what_shows_it_again() {
         "{text}"
     );
     assert!(text.contains(best) && text.contains("--mix 5 --engine updown"), "{text}");
-    let mut compare = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    compare.current_dir(dir.path()).args(["compare", "--fabric", "torus:4x4,hosts=2", "--layers", "4"]);
-    compare.args(["--jobs", "jobs.txt", "--engines", "updown", "--format", "json"]);
-    let rows = json(&compare.output().unwrap());
+    let compare = "compare --fabric torus:4x4,hosts=2 --layers 4 --jobs jobs.txt --engines updown";
+    let rows = report(dir.path(), compare.split(' '));
     assert_eq!(rows[0]["time"]["slowdown_mean"], row["figure"]);
 }
 

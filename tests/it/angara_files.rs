@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use sarouter::model::*;
 use sarouter::publish::angara::{NODES_FILE, ROUTES_FILE, node_table, publish, read_routes};
@@ -10,9 +10,7 @@ use sarouter::publish::job::{self, ENVIRONMENT_FILE, JobEnvironment, SUMS_FILE};
 use sarouter::route::angara::{Limits, engine};
 use sarouter::verify::angara::accept;
 
-fn sarouter(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sarouter")).args(args).output().unwrap()
-}
+use crate::program::sarouter;
 
 fn job(id: &str, nodes: Vec<NodeId>) -> TorusJob {
     TorusJob::new(Some(JobId::new(id).unwrap()), nodes)
@@ -100,7 +98,7 @@ fn routes_are_written_judged_and_rejected_when_damaged() {
     let (jobs, out_text) = (dir.path().join("jobs"), out.to_str().unwrap());
     fs::write(&jobs, "17 n[1-16]\n").unwrap();
     let common = ["--fabric", "angara:4x2x2x2", "--jobs", jobs.to_str().unwrap()];
-    let run = |command: &str, more: &[&str]| sarouter(&[&[command], &common[..], more].concat());
+    let run = |command: &str, more: &[&str]| sarouter(".", [&[command], &common[..], more].concat());
     let routed = run("route", &["--format", "json", "--out", out_text]);
     assert_eq!(routed.status.code(), Some(0), "{routed:?}");
     let report: serde_json::Value = serde_json::from_slice(&routed.stdout).unwrap();
@@ -160,7 +158,7 @@ fn bad_input_names_the_place_and_publishes_nothing() {
     ] {
         let mut args = vec!["route", "--fabric", fabric, "--out", out.to_str().unwrap()];
         jobs.iter().for_each(|j| args.extend(["--jobs", j.as_str()]));
-        let answer = sarouter(&args);
+        let answer = sarouter(".", args);
         assert_eq!(answer.status.code(), Some(2), "{fabric}: {answer:?}");
         assert!(String::from_utf8_lossy(&answer.stderr).contains(wanted), "{fabric}: {answer:?}");
         assert!(!Path::new(&out).exists(), "{fabric}");
@@ -172,7 +170,7 @@ fn a_small_sweep_is_accepted_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
     let sweep = ["angara", "sweep", "--samples", "2", "--max-nodes", "60", "--out", out, "--format", "json"];
-    let answer = sarouter(&sweep);
+    let answer = sarouter(".", sweep);
     assert_eq!(answer.status.code(), Some(0), "{answer:?}");
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(rows.len(), 3 * (49 + 2 + 2));
@@ -187,9 +185,7 @@ fn a_small_sweep_is_accepted_and_drawn() {
 #[test]
 fn engines_of_a_direct_torus_are_compared() {
     let run = |words: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["compare", "--fabric", "angara:4x2x2x2", "--format", "json"]).args(words);
-        command.output().unwrap()
+        sarouter(".", [&["compare", "--fabric", "angara:4x2x2x2", "--format", "json"], words].concat())
     };
     let output = run(&["--engines", "angara-sssp,sar"]);
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -208,7 +204,7 @@ fn a_report_has_the_keys_of_other_fabrics_and_the_same_figures() {
     let jobs = dir.path().join("jobs");
     fs::write(&jobs, "7 n[1-4]\n9 n[7-10,12]\n").unwrap();
     let report = |arguments: &[&str]| {
-        let out = sarouter(&[arguments, &["--out", dir.path().join("x").to_str().unwrap()]].concat());
+        let out = sarouter(".", [arguments, &["--out", dir.path().join("x").to_str().unwrap()]].concat());
         serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
     };
     let jobs = jobs.to_str().unwrap();

@@ -88,9 +88,7 @@ fn ask(site: &Site, table: &str, question: &str) -> (i32, String) {
         "n17" => "n15".to_string(),
         word => word.to_string(),
     });
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.args(words).arg("--config").arg(site.path("sarouter.toml"));
-    let output = command.env_remove("SAROUTER_STATE").env_remove("SLURM_JOB_ID").output().unwrap();
+    let output = site.in_words(words).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
     (output.status.code().unwrap(), said)
 }
@@ -166,7 +164,7 @@ fn each_question_has_its_answer_in_one_command() {
         "while ! [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done; cat \"$(dirname \"$0\")/jobs\"",
     );
     let mut prolog = site.command(&["prolog", "--job", "4", "--nodes", "n[4,8]"]);
-    let mut prolog = prolog.env_remove("SLURM_JOB_ID").stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut prolog = prolog.stdout(std::process::Stdio::null()).spawn().unwrap();
     serving.until(|| {
         ask(&site, &table, "Which jobs wait, and how long?").1.contains("job 4, 2 nodes, has waited")
     });

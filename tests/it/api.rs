@@ -81,10 +81,7 @@ fn jobs_are_told_with_their_slow_down_and_what_it_would_be_without_routes_for_th
     assert_eq!((&jobs["jobs"][2]["now"], &jobs["jobs"][2]["baseline"]), (&Value::Null, &Value::Null));
 
     // For its owner, in words.
-    let say = |id: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["job", id, "--config"]).arg(site.path("sarouter.toml")).output().unwrap()
-    };
+    let say = |id: &str| site.in_words(["job", id]).output().unwrap();
     let text = |id: &str| String::from_utf8(say(id).stdout).unwrap();
     let told = text("1");
     assert!(told.starts_with("job         1, running, 4 nodes under 4 switches: n[1,5,9,13]"), "{told}");

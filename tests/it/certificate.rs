@@ -1,7 +1,6 @@
 //! Certificates: those of accepted tables are accepted, damaged ones are refused.
 
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
@@ -14,6 +13,7 @@ use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_certified, judge_with};
 
 use crate::helpers::{altered, random_tables, walk};
+use crate::program::sarouter;
 
 fn budget() -> LayerBudget {
     LayerBudget::new(4).unwrap()
@@ -196,11 +196,6 @@ fn text_and_back_is_the_same() {
         let nowhere = format!("{} 254 0", lines[1].split(' ').next().unwrap());
         assert!(wrong(&[lines[0], &nowhere]).starts_with("c:2: port 254 of"));
     }
-}
-
-fn sarouter(dir: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).args(words).output().unwrap()
 }
 
 #[test]

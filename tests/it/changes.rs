@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::helpers::random_tables;
 use super::often::often;
+use super::program::sarouter;
 
 /// Room for one packet on each lane: circles close soon.
 fn tight() -> Settings {
@@ -216,17 +217,13 @@ fn a_circle_is_found_while_others_move() {
     }
 }
 
-fn sarouter(words: &[&str]) -> std::process::Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_sarouter")).args(words).output().unwrap()
-}
-
 #[test]
 fn the_command_says_what_came_of_it() {
     let call = ["simulate", "--fabric", "torus:4x4,hosts=2", "--traffic", "uniform", "--load", "0.9"];
     let json = ["--changes", "5", "--every", "5000", "--format", "json"];
-    let out = sarouter(&[&call[..], &json].concat());
+    let out = sarouter(".", [&call[..], &json].concat());
     assert_eq!(out.status.code(), Some(0), "{out:?}");
-    assert_eq!(out.stdout, sarouter(&[&call[..], &json].concat()).stdout, "the same bytes");
+    assert_eq!(out.stdout, sarouter(".", [&call[..], &json].concat()).stdout, "the same bytes");
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     let changes = &value["runs"][0]["changes"];
     assert_eq!(
@@ -236,7 +233,7 @@ fn the_command_says_what_came_of_it() {
     assert_eq!(changes["requests"], changes["requests_arrived"]);
     assert!(changes["on_own_sl"].as_u64().unwrap() > 0, "{changes}");
     let losing = ["--changes", "6", "--every", "5000", "--lose", "2", "--format", "json"];
-    let out = sarouter(&[&call[..], &losing].concat());
+    let out = sarouter(".", [&call[..], &losing].concat());
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     let changes = &value["runs"][0]["changes"];
     assert_eq!((&changes["cables_lost"], &changes["lost_later"]), (&2.into(), &0.into()), "{changes}");
@@ -244,7 +241,7 @@ fn the_command_says_what_came_of_it() {
     let lost = |key: &str| changes[key].as_u64().unwrap();
     assert!(lost("lost_on_cable") + lost("lost_waiting") > 0, "{changes}");
     assert_eq!((lost("lost"), &changes["deadlock_in"]), (lost("lost_waiting"), &Value::Null), "{changes}");
-    let text = sarouter(&[&call[..], &["--changes", "5", "--untold", "0"]].concat());
+    let text = sarouter(".", [&call[..], &["--changes", "5", "--untold", "0"]].concat());
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("5 changes, ") && text.contains(" 0 on SL 0, 0 on an own SL"), "{text}");
     for (bad, message) in [
@@ -257,10 +254,11 @@ fn the_command_says_what_came_of_it() {
         (&["--untold", "0.5"], "--changes"),
         (&["--changes", "5", "--tables", "t"], "cannot be used"),
     ] {
-        let out = sarouter(&[&call[..], bad].concat());
+        let out = sarouter(".", [&call[..], bad].concat());
         assert_eq!(out.status.code(), Some(2), "{bad:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains(message), "{bad:?}: {out:?}");
     }
-    let exchange = sarouter(&["simulate", "--fabric", "torus:4x4", "--traffic", "shift", "--changes", "5"]);
+    let exchange =
+        sarouter(".", ["simulate", "--fabric", "torus:4x4", "--traffic", "shift", "--changes", "5"]);
     assert!(String::from_utf8_lossy(&exchange.stderr).contains("an exchange has an end"), "{exchange:?}");
 }

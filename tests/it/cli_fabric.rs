@@ -2,26 +2,27 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use sarouter::observe::fabric::load;
 use serde_json::Value;
 
 use crate::fabric_files::data;
+use crate::program::sarouter;
 
-fn sarouter(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sarouter")).arg("fabric").args(words).output().unwrap()
+fn fabric(words: &[&str]) -> Output {
+    sarouter(".", [&["fabric"], words].concat())
 }
 
 fn printed(words: &[&str]) -> String {
-    let output = sarouter(words);
+    let output = fabric(words);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn refusal(words: &[&str]) -> String {
-    let output = sarouter(words);
+    let output = fabric(words);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
     String::from_utf8(output.stderr).unwrap()
 }
@@ -160,7 +161,7 @@ fn nodes_lists_matches_and_misses() {
     let map = dir.path().join("map").to_str().unwrap().to_string();
     fs::write(&map, "# adapters\n\"rail{rail}-{node}\" {node}\n").unwrap();
     let words = ["nodes", &file, "--node-map", &map, "--format", "json", "--nodes"];
-    let output = sarouter(&[&words[..], &["n[1-2]"]].concat());
+    let output = fabric(&[&words[..], &["n[1-2]"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{found}");
     let descriptions: Vec<Vec<&str>> = found["matched"]
@@ -175,7 +176,7 @@ fn nodes_lists_matches_and_misses() {
     assert_eq!(found["matched"][0]["adapters"][0]["by"], "pattern of line 2");
     assert_eq!(found["unnamed"][0]["description"], "spare adapter x");
     assert_eq!(found["others"], serde_json::json!(["N1"]), "another node, or the same? it is listed");
-    let output = sarouter(&[&words[..], &["n[2-3]"]].concat());
+    let output = fabric(&[&words[..], &["n[2-3]"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{found}");
     assert_eq!(found["missing"][0]["node"], "n3");

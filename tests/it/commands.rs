@@ -1,19 +1,9 @@
 //! `route`, `verify` and `compare` as people call them.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use crate::program::{command, parsed, report, sarouter};
 use crate::site::Site;
-
-fn sarouter(dir: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).args(words).output().unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {output:?}"))
-}
 
 const TREE: &str = "fattree:4x4,2";
 
@@ -26,7 +16,7 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     let output = sarouter(dir.path(), &[&["route"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("elsewhere"), "{output:?}");
-    let report = json(&output);
+    let report = parsed(&output);
     let written = std::fs::read_to_string(dir.path().join("t/report.json")).unwrap();
     assert_eq!(report, serde_json::from_str::<serde_json::Value>(&written).unwrap());
     assert_eq!(report["jobs"], serde_json::json!({"running": 3, "multi_switch": 2}));
@@ -125,14 +115,14 @@ fn an_engine_out_of_layers_says_how_many_it_needs() {
     let words = ["--fabric", "torus:5x5", "--layers", "1", "--format", "json"];
     let output = sarouter(dir.path(), &[&["route", "--engine", "dfsssp", "--out", "t"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let refused = &json(&output)["refused"];
+    let refused = &parsed(&output)["refused"];
     assert_eq!(refused["kind"], "out_of_budget");
     assert!(refused["needed"].as_u64().unwrap() > 1, "{refused}");
     assert!(!dir.path().join("t").exists());
 
     let output = sarouter(dir.path(), &[&["compare", "--engines", "dfsssp,sssp,nue"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let rows = json(&output);
+    let rows = parsed(&output);
     assert_eq!(rows[0]["refused"], *refused);
     assert_eq!((&rows[1]["engine"], &rows[1]["verdict"]["accepted"]), (&"sssp".into(), &false.into()));
     assert_eq!(rows[1]["verdict"]["findings"][0]["kind"], "cycle");
@@ -160,10 +150,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         &["completions", "bash"],
         &["--help"],
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = command.current_dir(dir.path()).args(words).stdout(writer).output().unwrap();
+        let output = command(dir.path(), words).stdout(writer).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("panicked") && !said.contains("Broken pipe"), "{words:?}: {said}");
         // Whatever the answer is, as without the pipe.
@@ -193,9 +182,7 @@ fn the_log_is_as_wide_as_a_variable_says() {
     let dir = tempfile::tempdir().unwrap();
     let logged = |filter: &str| {
         let words = ["simulate", "--fabric", TREE, "--engine", "minhop", "--traffic", "shift"];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        let output =
-            command.current_dir(dir.path()).args(words).env("SAROUTER_LOG", filter).output().unwrap();
+        let output = command(dir.path(), words).env("SAROUTER_LOG", filter).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8_lossy(&output.stderr).contains("million packet-hops")
     };
@@ -212,11 +199,8 @@ fn routes_of_before_are_kept_where_new_ones_do_not_pay() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::copy("tests/data/figure-5.2.jobs", dir.path().join("jobs")).unwrap();
     let route = |words: &[&str]| {
-        let words = [&["route", "--fabric", "fattree:10x18,5", "--format", "json"], words].concat();
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(&dir).args(words).output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        report["time"]["slowdown_mean"].as_f64().unwrap()
+        let words = [&["route", "--fabric", "fattree:10x18,5"], words].concat();
+        report(&dir, words)["time"]["slowdown_mean"].as_f64().unwrap()
     };
     let tables = |name: &str| std::fs::read(dir.path().join(name).join("lft.txt")).unwrap();
     route(&["--out", "none"]);
@@ -233,12 +217,7 @@ fn routes_of_before_are_kept_where_new_ones_do_not_pay() {
 fn reports_tell_jobs_on_the_same_nodes_apart_and_compare_with_what_fits() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs"), "a n[1-12] ring\nb n12,n[1-11] alltoall\n").unwrap();
-    let report = |words: &[&str]| -> serde_json::Value {
-        let words = [words, &["--jobs", "jobs", "--out", "out", "--format", "json"]].concat();
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(&dir).args(words).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
+    let report = |words: &[&str]| report(&dir, [words, &["--jobs", "jobs", "--out", "out"]].concat());
     let time = report(&["route", "--fabric", "kary:3,3", "--engine", "dfsssp"])["time"].take();
     let patterns: Vec<&str> =
         time["jobs"].as_array().unwrap().iter().map(|j| j["pattern"].as_str().unwrap()).collect();
@@ -269,7 +248,7 @@ fn compare_holds_jobs_against_all_engines_that_know_none() {
         "Not worth it: none makes their exchanges faster than torus, which knows no jobs."
     );
     let all = sarouter(dir.path(), &[&words[..], &["balanced,nue,minhop", "--format", "json"]].concat());
-    let all = json(&all);
+    let all = parsed(&all);
     let slowdown = |i: usize| all[i]["time"]["slowdown_mean"].as_f64().unwrap();
     assert!(all[0]["time"]["oblivious"].as_f64().unwrap() <= slowdown(1), "{all}");
 }

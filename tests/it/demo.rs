@@ -1,9 +1,9 @@
 //! The demo and its pictures.
 
-use std::process::Command;
-
 use sarouter::lab::generate::generate;
 use sarouter::report::heat_map::heat_sheet;
+
+use crate::program::report;
 
 /// One simulated hour: epochs are published, and the page is complete in itself.
 #[test]
@@ -11,11 +11,8 @@ fn one_hour_makes_epochs_and_a_page_that_asks_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let (page, state) = (dir.path().join("demo.html"), dir.path().join("state"));
     let run = |seed: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["demo", "--hours", "1", "--seed", seed, "--format", "json", "--out"]);
-        let output = command.arg(&page).arg("--state").arg(&state).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+        let words = ["demo", "--hours", "1", "--seed", seed, "--out", page.to_str().unwrap(), "--state"];
+        report(".", words.into_iter().chain(state.to_str()))
     };
     let summary = run("1");
     let epochs = summary["epochs"].as_u64().unwrap();

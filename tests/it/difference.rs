@@ -41,9 +41,8 @@ fn lost_with(
 }
 
 fn words(site: &Site, command: &str) -> String {
-    let mut words = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    words.arg(command).args((command == "explain").then_some("current")).env_remove("SAROUTER_STATE");
-    let output = words.arg("--config").arg(site.path("sarouter.toml")).output().unwrap();
+    let epoch = (command == "explain").then_some("current");
+    let output = site.in_words([command].into_iter().chain(epoch)).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

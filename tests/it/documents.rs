@@ -7,6 +7,8 @@ use std::process::Command;
 
 use sarouter::service::health::Kind;
 
+use crate::program::sarouter;
+
 /// All papers, by their paths from the root.
 fn papers() -> Vec<PathBuf> {
     let mut papers = Vec::new();
@@ -99,7 +101,7 @@ fn a_reader_is_two_hops_from_what_decides() {
 
 #[test]
 fn each_command_has_its_row() {
-    let help = Command::new(env!("CARGO_BIN_EXE_sarouter")).arg("-h").output().unwrap();
+    let help = sarouter(".", ["-h"]);
     let help = String::from_utf8(help.stdout).unwrap();
     let listed = help.lines().take_while(|line| *line != "Options:").filter(|line| line.starts_with("  "));
     let names: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();

@@ -2,18 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::Value;
 
-fn sarouter(dir: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.args(words).current_dir(dir).stdin(Stdio::null());
-    for name in ["SAROUTER_STATE", "SLURM_JOB_ID", "SPANK_ROUTING"] {
-        command.env_remove(name);
-    }
-    command.output().unwrap()
-}
+use crate::program::sarouter;
 
 /// All commands, as the program lists them: those below others too.
 fn commands(dir: &Path, above: &[String]) -> Vec<String> {
@@ -116,7 +109,7 @@ fn every_command_says_its_errors_as_json() {
     assert!(all.len() > 45, "{all:?}");
     for command in &all {
         let typed = format!("{command} --no-such-option --format json");
-        let output = sarouter(dir.path(), &typed.split(' ').collect::<Vec<_>>());
+        let output = sarouter(dir.path(), typed.split(' '));
         assert_eq!(output.status.code(), Some(code(command)), "{typed}");
         assert!(error(&output, &typed).contains("--no-such-option"), "{typed}");
     }
@@ -124,7 +117,7 @@ fn every_command_says_its_errors_as_json() {
     assert_eq!(known, all.iter().map(String::as_str).collect(), "a command without a row");
     for (command, words) in FAILING {
         let typed = format!("{command} {words} --format json");
-        let output = sarouter(dir.path(), &typed.split(' ').collect::<Vec<_>>());
+        let output = sarouter(dir.path(), typed.split(' '));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code(command)), "{typed}: {said}");
         let error = error(&output, &typed);

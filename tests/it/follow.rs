@@ -13,6 +13,7 @@ use sarouter::publish::handoff;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::program;
 use crate::site::{LONG, Serving, Site, json as parsed};
 
 const TOKEN: &str = "0123456789abcdef-read";
@@ -420,8 +421,8 @@ fn one_at_a_time_works_on_a_state_directory() {
     let text =
         text.replace("directory = \"state\"", &format!("directory = \"{}\"", pair.standby().display()));
     pair.site.replace("standby.toml", &text.replace("[api]", "[api]\nenable = false"));
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let output = serve.args(["serve", "--config"]).arg(pair.site.path("standby.toml")).output().unwrap();
+    let output =
+        program::command(".", ["serve", "--config"]).arg(pair.site.path("standby.toml")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("service.lock is held by process"));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
@@ -429,9 +430,9 @@ fn one_at_a_time_works_on_a_state_directory() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     // Then it goes on from the copy, whose epochs the first service never had.
     pair.site.jobs(THREE);
-    let served = Serving::with(&pair.site, |command| {
-        *command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["serve", "--format", "json", "--config"]).arg(pair.site.path("standby.toml"));
+    let served = Serving::with(&pair.site, |serve| {
+        *serve = program::command(".", ["serve", "--format", "json", "--config"]);
+        serve.arg(pair.site.path("standby.toml"));
     });
     assert_eq!(served.line()["epoch"]["epoch"], 3);
     assert_eq!(served.stop(), 0);

@@ -1,6 +1,5 @@
 //! What jobs say of their traffic when they are announced, and the order of their ranks.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sarouter::service::client::Client;
@@ -67,8 +66,7 @@ fn ranks_are_put_in_order_for_a_job_that_asks() {
     assert!((1.0..=list).contains(&ordered), "{order}");
     assert_eq!((&order["pattern"], &order["epoch"]), (&"groups:2".into(), &2.into()));
     assert_eq!(json(&site.run(&["job", "31"]).1)["order"], order);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let output = command.args(["job", "31", "--config"]).arg(site.path("sarouter.toml")).output().unwrap();
+    let output = site.in_words(["job", "31"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(&format!("ranks       in the order {}", nodes.join(","))), "{text}");
 

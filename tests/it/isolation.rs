@@ -1,7 +1,6 @@
 //! Jobs in parts of a tree, and alone on their channels.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
@@ -14,6 +13,8 @@ use sarouter::placement::parts::{Parts, best_fit};
 use sarouter::placement::usual::usual;
 use sarouter::placement::{Board, Insist, Question, Recommendation, Switched, Why};
 use sarouter::route::{EngineOptions, engine};
+
+use crate::program::sarouter;
 
 /// A fabric with its nodes, and what places on it.
 struct Site {
@@ -225,8 +226,7 @@ fn the_command_and_the_replay_know_of_it() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs.txt"), "17 n[1-2,5-6]\n").unwrap();
     let sarouter = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        let output = command.current_dir(dir.path()).args(words).output().unwrap();
+        let output = sarouter(dir.path(), words);
         (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let place = ["place", "--fabric", "fattree:4x4,2", "--jobs", "jobs.txt", "--isolated", "--nodes"];

@@ -66,6 +66,7 @@ mod order;
 mod outputs;
 mod parted;
 mod placement;
+mod program;
 mod prolog;
 mod prolog_far;
 mod promise;

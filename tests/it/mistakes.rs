@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::program;
+
 /// Mistakes that issue their messages here: fewer would mean that a file is not read.
 const LEAST: usize = 45;
 /// A mistake is noticed before anything long begins, on a slow machine too.
@@ -104,11 +106,7 @@ fn words(typed: &str) -> Vec<String> {
 
 /// Runs the program, which must end in time.
 fn sarouter(dir: &Path, words: &[String]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    for variable in ["SAROUTER_STATE", "SAROUTER_LOG", "SLURM_JOB_ID", "COLUMNS"] {
-        command.env_remove(variable);
-    }
-    let command = command.current_dir(dir).args(&words[1..]);
+    let mut command = program::command(dir, &words[1..]);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();

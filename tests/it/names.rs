@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Output};
 
+use crate::program::sarouter;
 use crate::site::{LONG, Serving, Site};
 
 /// What somebody may call a device: it would change the title of a terminal, clear it, turn the
@@ -41,20 +41,14 @@ fn is_harmless(what: &str, bytes: &[u8], names: bool) {
     }
 }
 
-fn sarouter(dir: &Path, words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let output = command.current_dir(dir).args(words.split(' ')).output().unwrap();
-    assert_ne!(output.status.code(), Some(2), "{words}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
 #[test]
 fn commands_and_the_files_they_write_only_show_names() {
     let dir = tempfile::tempdir().unwrap();
     fabric(&dir.path().join("f"));
     std::fs::write(dir.path().join("j"), "1 n[1,5,9]\n").unwrap();
     let says = |words: &str, names| {
-        let output = sarouter(dir.path(), words);
+        let output = sarouter(dir.path(), words.split(' '));
+        assert_ne!(output.status.code(), Some(2), "{words}: {output:?}");
         is_harmless(words, &output.stdout, names);
         is_harmless(words, &output.stderr, false);
     };
@@ -88,8 +82,7 @@ fn commands_and_the_files_they_write_only_show_names() {
     is_harmless("an imported fabric", &std::fs::read(dir.path().join("g")).unwrap(), false);
     // What is wrong with a file is said with what the file says.
     std::fs::write(dir.path().join("broken"), format!("switchguid=0x1\nSwitch 4 \"S{EVIL}\n")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let output = command.current_dir(dir.path()).args(["fabric", "show", "broken"]).output().unwrap();
+    let output = sarouter(dir.path(), ["fabric", "show", "broken"]);
     assert_eq!(output.status.code(), Some(2));
     is_harmless("the complaint", &output.stderr, false);
 }
@@ -125,8 +118,7 @@ fn the_service_only_shows_names() {
     serving.until(|| site.health()["failing"]["message"].as_str().is_some_and(|m| m.contains("mine")));
     is_harmless("the log", site.log().as_bytes(), true);
     is_harmless("health", get(&site, "/v1/health").as_bytes(), true);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let status = command.args(["status", "--config"]).arg(site.path("sarouter.toml")).output().unwrap();
+    let status = site.in_words(["status"]).output().unwrap();
     is_harmless("status", &status.stdout, true);
     is_harmless("status's errors", &status.stderr, false);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
@@ -18,6 +18,7 @@ use sarouter::placement::order::{
 use sarouter::route::angara::Limits;
 use sarouter::route::{EngineOptions, RouteError, engine};
 
+use crate::program::sarouter;
 use crate::site::Site;
 
 /// Enough for the small fabrics here.
@@ -204,9 +205,8 @@ proptest! {
     }
 }
 
-fn sarouter(dir: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).arg("order").args(words).output().unwrap()
+fn ordered(dir: &Path, words: &[&str]) -> Output {
+    sarouter(dir, [&["order"], words].concat())
 }
 
 fn stdout(output: &Output) -> String {
@@ -219,7 +219,7 @@ const TREE: [&str; 4] = ["--fabric", "fattree:4x4,4", "--nodes", "n[1,5,9,13,2,6
 #[test]
 fn the_command_says_the_order_in_every_form() {
     let dir = tempfile::tempdir().unwrap();
-    let say = |words: &[&str]| stdout(&sarouter(dir.path(), &[&TREE, words].concat()));
+    let say = |words: &[&str]| stdout(&ordered(dir.path(), &[&TREE, words].concat()));
     let text = say(&["--pattern", "ring"]);
     assert!(text.contains("8 nodes with 1 rank each, pattern ring"), "{text}");
     assert!(text.contains("less time than with the list as given"), "{text}");
@@ -261,15 +261,12 @@ fn the_command_says_the_order_in_every_form() {
 #[test]
 fn routes_are_taken_as_they_are_or_made_with_the_order() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_sarouter"))
-        .current_dir(dir.path())
-        .args(["route", "--fabric", "fattree:4x4,4", "--engine", "dfsssp", "--out", "t"])
-        .output()
-        .unwrap();
+    let made =
+        sarouter(dir.path(), ["route", "--fabric", "fattree:4x4,4", "--engine", "dfsssp", "--out", "t"]);
     assert_eq!(made.status.code(), Some(0), "{made:?}");
     let lft = std::fs::read(dir.path().join("t/lft.txt")).unwrap();
     let words = ["--tables", "t", "--pattern", "halo:4x2", "--engine", "balanced", "--out", "o"];
-    let text = stdout(&sarouter(dir.path(), &[&TREE, &words[..]].concat()));
+    let text = stdout(&ordered(dir.path(), &[&TREE, &words[..]].concat()));
     for row in ["the list", "order alone", "routes alone"] {
         assert!(text.lines().any(|l| l.starts_with(row)), "{row}: {text}");
     }
@@ -279,7 +276,7 @@ fn routes_are_taken_as_they_are_or_made_with_the_order() {
         assert!(dir.path().join("o").join(file).exists(), "{file}");
     }
     let again = [&TREE, &["--tables", "o", "--pattern", "ring"][..]].concat();
-    assert!(!dir.path().join("o/lft.txt").exists() || sarouter(dir.path(), &again).status.success());
+    assert!(!dir.path().join("o/lft.txt").exists() || ordered(dir.path(), &again).status.success());
 }
 
 #[test]
@@ -323,7 +320,7 @@ fn what_is_wrong_is_said_and_ends_with_2() {
         (vec!["n[1-4]", "--ranks-per-node", "0"], "0 is not in 1..=1024"),
         (vec!["n[1-4]", "--as", "rankfil"], "rankfile"),
     ] {
-        let output = sarouter(dir.path(), &[&tree[..], &words].concat());
+        let output = ordered(dir.path(), &[&tree[..], &words].concat());
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains(want), "{words:?}: {text}");
@@ -338,7 +335,7 @@ fn what_is_wrong_is_said_and_ends_with_2() {
         (vec!["n1,n2", "--tables", "o"], "--tables and --node-map are for switched fabrics"),
         (vec!["n1,n2", "--transit", "none"], "--transit none: job or any"),
     ] {
-        let output = sarouter(dir.path(), &[&["--fabric", "angara:3x3x3", "--nodes"][..], &words].concat());
+        let output = ordered(dir.path(), &[&["--fabric", "angara:3x3x3", "--nodes"][..], &words].concat());
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains(want), "{words:?}: {text}");
@@ -415,7 +412,7 @@ fn an_order_on_a_direct_torus_is_never_worse_and_often_better() {
 #[test]
 fn the_list_stays_where_no_order_is_better_and_routes_of_a_torus_are_written() {
     let dir = tempfile::tempdir().unwrap();
-    let say = |words: &[&str]| stdout(&sarouter(dir.path(), words));
+    let say = |words: &[&str]| stdout(&ordered(dir.path(), words));
     for fabric in ["fattree:4x4,4", "angara:4x4", "torus:4x4,hosts=1"] {
         let words = ["--fabric", fabric, "--nodes", "n[1-16]", "--pattern", "ring"];
         let text = say(&words);
@@ -432,6 +429,5 @@ fn the_list_stays_where_no_order_is_better_and_routes_of_a_torus_are_written() {
     say(&["--fabric", "angara:4x4", "--nodes", "n[1-8]", "--engine", "angara-sar", "--out", "tables"]);
     std::fs::write(dir.path().join("jobs"), "1 n[1-8]\n").unwrap();
     let words = ["verify", "--fabric", "angara:4x4", "--jobs", "jobs", "--tables", "tables"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    assert_eq!(command.current_dir(dir.path()).args(words).status().unwrap().code(), Some(0));
+    assert_eq!(sarouter(dir.path(), words).status.code(), Some(0));
 }

@@ -2,19 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
-use std::process::Command;
+
+use crate::program::sarouter;
 
 #[test]
 fn devices_and_links_stay_what_they_are() {
     let dir = tempfile::tempdir().unwrap();
-    let generate = |out: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command
-            .args(["fabric", "generate", "kary:2,2", "--out", out])
-            .current_dir(dir.path())
-            .output()
-            .unwrap()
-    };
+    let generate = |out: &str| sarouter(dir.path(), ["fabric", "generate", "kary:2,2", "--out", out]);
     assert_eq!(generate("/dev/null").status.code(), Some(0));
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     assert_eq!(generate("/dev/full").status.code(), Some(2), "no space is left there");

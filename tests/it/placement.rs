@@ -1,7 +1,6 @@
 //! Which nodes route best.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use proptest::prelude::*;
 use sarouter::lab::generate::angara;
@@ -14,6 +13,8 @@ use sarouter::placement::{
 };
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::exchange;
+
+use crate::program::sarouter;
 
 fn switched(spec: &str) -> Board {
     let fabric = generate(spec).unwrap();
@@ -345,8 +346,7 @@ fn the_command_prints_the_set_and_the_gain() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs.txt"), "17 n[1-2,5-6]\n18 gone\n").unwrap();
     let place = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        let output = command.current_dir(dir.path()).arg("place").args(words).output().unwrap();
+        let output = sarouter(dir.path(), [&["place"], words].concat());
         (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let fabric = ["--fabric", "fattree:4x4,2", "--jobs", "jobs.txt"];

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::program::command;
 use crate::site::{Serving, Site};
 
 #[test]
@@ -14,9 +15,9 @@ fn the_python_package_reads_a_running_service_and_its_files() {
     let trace = "generated:tsubame2,days=1,seed=1";
     let words =
         ["replay", "--fabric", "fattree:4x4,2", "--trace", trace, "--placement", "linear,tree", "--engines"];
-    let mut replay = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    replay.args(words).args(["updown,balanced", "--out"]).arg(site.path("replay"));
-    assert!(replay.output().unwrap().status.success());
+    let mut replay = command(".", words);
+    let output = replay.args(["updown,balanced", "--out"]).arg(site.path("replay")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
     let mut python = Command::new("python3");

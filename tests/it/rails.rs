@@ -1,7 +1,6 @@
 //! Nodes with several adapters: rails, and jobs as they really are.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use sarouter::lab::generate::generate;
 use sarouter::measure::{Predictor, slowdowns};
@@ -13,6 +12,7 @@ use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::route::{self, EngineOptions};
 use sarouter::verify::judge;
 
+use crate::program::command;
 use crate::site::{Site, json};
 
 fn nodes(fabric: &Fabric) -> NodeMap {
@@ -187,8 +187,7 @@ fn real_jobs_are_simulated_as_they_are() {
     let sarouter = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let words = ["simulate", "--fabric", "fattree:4x4,2", "--traffic", "linear", "--bytes", "2KiB"];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(words).args(["--format", "json", "--jobs"]).arg(&file).output().unwrap()
+        command(".", words).args(["--format", "json", "--jobs"]).arg(&file).output().unwrap()
     };
     let output = sarouter(
         r#"{"jobs": [

@@ -9,6 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::often::often;
+use crate::program::sarouter;
 use crate::site::{Serving, Site, json};
 
 /// Feeds the recording of a site back: exit code and findings.
@@ -103,9 +104,8 @@ fn a_recording_fed_back_makes_the_same_epochs_byte_for_byte() {
 fn an_earlier_versions_recording_makes_the_epochs_that_it_made_then() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/record");
     let (record, again) = (data.join("000001.jsonl"), tempfile::tempdir().unwrap());
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.arg("replay-events").arg(&record).arg("--out").arg(again.path());
-    let output = command.output().unwrap();
+    let words = ["replay-events".as_ref(), record.as_os_str(), "--out".as_ref(), again.path().as_os_str()];
+    let output = sarouter(".", words);
     let mut made: Vec<String> = texts(&again.path().join("epochs"))
         .into_iter()
         .map(|(path, bytes)| {

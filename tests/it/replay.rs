@@ -3,20 +3,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::program::{report, sarouter};
+
 const TREE: &str = "fattree:4x4,2";
 
-fn sarouter(dir: &Path, words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(dir).args(words).output().unwrap()
-}
-
 fn replay(dir: &Path, words: &[&str]) -> Value {
-    let output = sarouter(dir, &[&["replay", "--format", "json"], words].concat());
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    report(dir, [&["replay"], words].concat())
 }
 
 fn text(output: &[u8]) -> String {

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use sarouter::model::rng::Rng;
+
+use crate::program::sarouter;
 
 /// Jobs of a moment: id, state, nodes.
 type Moment = Vec<(u32, &'static str, Vec<usize>)>;
@@ -27,12 +29,8 @@ fn trace(moments: &[Moment]) -> String {
 
 fn replay(dir: &Path, trace: &str, engines: &str) -> Output {
     fs::write(dir.join("trace.jsonl"), trace).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_sarouter"))
-        .current_dir(dir)
-        .args(["replay", "--fabric", "fattree:5x8,4", "--trace", "trace.jsonl", "--every", "10min"])
-        .args(["--engines", engines, "--out", "out"])
-        .output()
-        .unwrap()
+    let words = ["replay", "--fabric", "fattree:5x8,4", "--trace", "trace.jsonl", "--every", "10min"];
+    sarouter(dir, [&words[..], &["--engines", engines, "--out", "out"]].concat())
 }
 
 /// The slow-downs of an engine, moment by moment.

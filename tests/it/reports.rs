@@ -1,18 +1,16 @@
 //! Reports as pages: each command's has its verdict, a picture, the figures as a file to save, and the command.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
+use crate::program;
+
 /// Runs a command that writes a page, and returns what it printed as JSON, and the page.
 fn report(dir: &Path, words: &[&str]) -> (Value, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).args(words).args(["--html", "page.html", "--format", "json"]);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let printed = program::report(dir, [words, &["--html", "page.html"]].concat());
     let page = std::fs::read_to_string(dir.join("page.html")).unwrap();
-    (serde_json::from_slice(&output.stdout).unwrap(), page)
+    (printed, page)
 }
 
 /// What is inside the first element that begins so.

@@ -1,22 +1,15 @@
 //! What makes no sense is refused in words, at once, and never taken for something else.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use sarouter::lab::generate::faults::{Amount, Faults};
 use sarouter::lab::generate::generate;
 use serde_json::Value;
 
-fn sarouter(dir: &Path, typed: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.env_remove("SAROUTER_STATE");
-    command.args(typed.split(' ')).current_dir(dir).stdin(Stdio::null()).output().unwrap()
-}
+use crate::program::{report, sarouter};
 
 fn json(dir: &Path, typed: &str) -> Value {
-    let output = sarouter(dir, &format!("{typed} --format json"));
-    assert_eq!(output.status.code(), Some(0), "{typed}: {output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    report(dir, typed.split(' '))
 }
 
 /// What is typed, and a part of the answer.
@@ -137,7 +130,7 @@ fn what_makes_no_sense_is_refused() {
     std::fs::write(dir.path().join("jobs"), "1 n[1-9]\n").unwrap();
     std::fs::write(dir.path().join("none"), "1 n1\n").unwrap();
     for (typed, words) in REFUSED {
-        let output = sarouter(dir.path(), typed);
+        let output = sarouter(dir.path(), typed.split(' '));
         assert_eq!(output.status.code(), Some(2), "{typed}: {output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(words) && !said.contains("panicked"), "{typed}: {said}");
@@ -149,7 +142,7 @@ fn nothing_is_held_where_no_service_has_run() {
     let dir = tempfile::tempdir().unwrap();
     let state = Path::new("/var/lib/sarouter");
     if !state.exists() && !Path::new("/etc/sarouter").exists() {
-        let output = sarouter(dir.path(), "hold");
+        let output = sarouter(dir.path(), ["hold"]);
         assert_eq!((output.status.code(), state.exists()), (Some(2), false), "{output:?}");
     }
 }
@@ -161,7 +154,7 @@ fn what_cannot_be_done_for_anybody_is_the_answer_no() {
         ("route --fabric angara:2,failed=0+X --out d", "refused: "),
         ("fabric nodes fattree:4x4,4 --nodes -", "0 of 0 nodes"),
     ] {
-        let output = sarouter(dir.path(), typed);
+        let output = sarouter(dir.path(), typed.split(' '));
         assert_eq!(output.status.code(), Some(1), "{typed}: {output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains(words), "{typed}: {output:?}");
     }
@@ -187,7 +180,7 @@ fn tables_of_an_earlier_call_do_not_stay_beside_others() {
     };
     let route = |fabric: &str, jobs: &str| {
         std::fs::write(dir.path().join("jobs"), jobs).unwrap();
-        let output = sarouter(dir.path(), &format!("route --fabric {fabric} --jobs jobs --out d"));
+        let output = sarouter(dir.path(), format!("route --fabric {fabric} --jobs jobs --out d").split(' '));
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     };
     route("angara:4x4", "1 n[1-2]\n2 n[5-6]\n");
@@ -230,7 +223,7 @@ fn runs_of_another_fabric_with_the_same_name_do_not_count() {
     let dir = tempfile::tempdir().unwrap();
     let call = "survive throughput --fabric f.net --engines minhop --faults 0 --packets 1 --out o";
     let of = |spec: &str| {
-        let made = sarouter(dir.path(), &format!("fabric generate {spec} --out f.net"));
+        let made = sarouter(dir.path(), format!("fabric generate {spec} --out f.net").split(' '));
         assert_eq!(made.status.code(), Some(0), "{made:?}");
         json(dir.path(), call)["rows"][0]["mean"].as_f64().unwrap()
     };
@@ -296,7 +289,7 @@ fn tables_may_have_the_line_ends_of_another_system() {
 fn a_refused_route_says_whose_tables_lie_there() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |typed: &str| {
-        let output = sarouter(dir.path(), typed);
+        let output = sarouter(dir.path(), typed.split(' '));
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8_lossy(&output.stderr).contains("o still has the tables of before")
     };

@@ -1,5 +1,6 @@
 //! A site of its own for a test: the program itself, with a `squeue` that is a script.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -7,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::program;
 
 /// A private state directory, settings, fabric and `squeue`.
 pub struct Site {
@@ -42,9 +45,7 @@ impl Site {
 
     /// The outcome of a prolog.
     pub fn starts(&self, job: &str, nodes: &str) -> Value {
-        let mut command = self.command(&["prolog", "--job", job, "--nodes", nodes]);
-        let output = command.env_remove("SLURM_JOB_ID").output().unwrap();
-        json(&String::from_utf8(output.stdout).unwrap())["outcome"].take()
+        json(&self.run(&["prolog", "--job", job, "--nodes", nodes]).1)["outcome"].take()
     }
 
     /// Adds a section to the settings.
@@ -93,9 +94,15 @@ impl Site {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(arguments).arg("--config").arg(self.path("sarouter.toml")).args(["--format", "json"]);
-        command.env_remove("SAROUTER_STATE");
+        let mut command = self.in_words(arguments);
+        command.args(["--format", "json"]);
+        command
+    }
+
+    /// The program with the site's settings, which answers in words.
+    pub fn in_words(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = program::command(".", words);
+        command.arg("--config").arg(self.path("sarouter.toml"));
         command
     }
 

@@ -1,7 +1,6 @@
 //! Storage servers as a directed group: hosts of jobs read from them and write to them.
 
 use std::fs;
-use std::process::{Command, Output};
 
 use sarouter::lab::generate::generate;
 use sarouter::measure::{Fullest, StorageLoad, measure};
@@ -11,6 +10,7 @@ use sarouter::verify::judge;
 use serde_json::Value;
 
 use crate::helpers::walk;
+use crate::program::{report, sarouter};
 
 /// Hosts by their number in names, from 1.
 fn host(fabric: &Fabric, number: usize) -> TerminalId {
@@ -150,16 +150,6 @@ fn storage_stays_level_from_epoch_to_epoch() {
     assert!(found.both.max <= 162 + 162 / 8, "{found:?}");
 }
 
-fn sarouter(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sarouter")).args(words).output().unwrap()
-}
-
-fn json(words: &[&str]) -> Value {
-    let output = sarouter(&[words, &["--format", "json"]].concat());
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
 fn commands_take_servers() {
     let directory = tempfile::tempdir().unwrap();
@@ -168,17 +158,17 @@ fn commands_take_servers() {
     fs::write(&jobs, "1 n[1-5,9]\n2 n[6-8,10-11]\n").unwrap();
     let common = ["--fabric", "fattree:4x4,2", "--jobs", &jobs];
     let with = [&common[..], &["--storage", "n[13-16]", "--storage-weights", "2:1"]].concat();
-    let compare = |args: &[&str]| json(&[&["compare", "--engines", "balanced"], args].concat());
+    let compare = |args: &[&str]| report(".", [&["compare", "--engines", "balanced"], args].concat());
     let figures = &compare(&with)[0]["storage"];
     // Eleven hosts, each with twice the reads; four servers on one leaf.
     assert_eq!([&figures["servers"], &figures["clients"], &figures["cables"]], [4, 11, 22]);
     assert_eq!(compare(&common)[0].get("storage"), None);
-    let text = sarouter(&[&["compare", "--engines", "balanced"], &with[..]].concat());
+    let text = sarouter(".", [&["compare", "--engines", "balanced"], &with[..]].concat());
     assert!(String::from_utf8(text.stdout).unwrap().contains("reads  bound  writes  bound"));
-    let route = sarouter(&[&["route", "--out", &out], &with[..]].concat());
+    let route = sarouter(".", [&["route", "--out", &out], &with[..]].concat());
     assert!(String::from_utf8(route.stdout).unwrap().contains("\nstorage       reads max "));
     let moved = ["simulate", "--traffic", "none", "--reads", "4KiB", "--writes", "2KiB", "--tables", &out];
-    let run = json(&[&moved[..], &with[..]].concat());
+    let run = report(".", [&moved[..], &with[..]].concat());
     // Eleven hosts, four servers, both ways.
     assert_eq!(run["runs"][0]["bytes"], 11 * 4 * (4096 + 2048));
     let rows: Vec<&Value> = run["jobs"].as_array().unwrap().iter().map(|job| &job["storage"]).collect();
@@ -189,12 +179,12 @@ fn commands_take_servers() {
         (&["--storage", "n13", "--storage-weights", "1"], "expected READS:WRITES"),
         (&["--storage-weights", "1:1"], "--storage"),
     ] {
-        let output = sarouter(&[&["compare"], &common[..], wrong].concat());
+        let output = sarouter(".", [&["compare"], &common[..], wrong].concat());
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && errors.contains(what), "{wrong:?}: {errors}");
     }
-    let torus = sarouter(&["compare", "--fabric", "angara:3x3x3", "--storage", "n1"]);
+    let torus = sarouter(".", ["compare", "--fabric", "angara:3x3x3", "--storage", "n1"]);
     assert!(String::from_utf8(torus.stderr).unwrap().contains("only jobs have routes"));
-    let nothing = sarouter(&[&["simulate", "--traffic", "none"], &common[..]].concat());
+    let nothing = sarouter(".", [&["simulate", "--traffic", "none"], &common[..]].concat());
     assert!(String::from_utf8(nothing.stderr).unwrap().contains("nothing is sent"));
 }

@@ -1,7 +1,7 @@
 //! The commands on the epoch store, as programs and cron jobs call them.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate::generate;
@@ -12,6 +12,8 @@ use sarouter::publish::EpochStore;
 use sarouter::report::{JobsSummary, Layers, Report, VerdictSummary};
 use sarouter::verify;
 use serde_json::Value;
+
+use crate::program::command;
 
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_790_000_000, 0).unwrap() + TimeDelta::seconds(seconds)
@@ -44,9 +46,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
 }
 
 fn sarouter(state: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.args(arguments.split_whitespace()).env("SAROUTER_STATE", state);
-    command.output().unwrap()
+    command(".", arguments.split_whitespace()).env("SAROUTER_STATE", state).output().unwrap()
 }
 
 /// Runs a command with `--format json` and expects an exit code.

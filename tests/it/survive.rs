@@ -1,19 +1,10 @@
 //! `sarouter survive` and `sarouter simulate` as commands.
 
 use std::fs;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn sarouter(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sarouter")).args(args).output().unwrap()
-}
-
-fn json(args: &[&str]) -> Value {
-    let out = sarouter(args);
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
+use crate::program::{report, sarouter};
 
 #[test]
 fn runs_go_on_where_they_stopped() {
@@ -34,10 +25,8 @@ fn runs_go_on_where_they_stopped() {
         "1",
         "--out",
         out,
-        "--format",
-        "json",
     ];
-    let first = json(&call);
+    let first = report(".", call);
     let runs = dir.path().join("runs.jsonl");
     let whole = fs::read_to_string(&runs).unwrap();
     assert_eq!(whole.lines().count(), 2 * (1 + 3 + 3));
@@ -54,7 +43,7 @@ fn runs_go_on_where_they_stopped() {
     // Killed in the middle of a line: the rest is done again, and nothing else.
     let lines: Vec<&str> = whole.lines().collect();
     fs::write(&runs, lines[..9].join("\n") + "\n" + &lines[9][..20]).unwrap();
-    assert_eq!(json(&call), first);
+    assert_eq!(report(".", call), first);
     let again = fs::read_to_string(&runs).unwrap();
     assert!(again.starts_with(&(lines[..9].join("\n") + "\n")));
     let sorted = |text: &str| {
@@ -65,7 +54,7 @@ fn runs_go_on_where_they_stopped() {
     assert_eq!(sorted(&again), sorted(&whole));
     // A line that is not a run.
     fs::write(&runs, "{}\n").unwrap();
-    let refused = sarouter(&call);
+    let refused = sarouter(".", call);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("runs.jsonl:1"));
 }
@@ -77,7 +66,7 @@ fn shards_in_one_directory_are_found_done_by_the_whole() {
     let call = |out: &str, shard: &[&str]| {
         let words = "survive throughput --fabric random:8,16,20,seed=1 --engines dfsssp,updown --faults 0,1";
         let words = words.split(' ').chain(["--seeds", "3", "--packets", "1", "--out", out]);
-        let done = sarouter(&words.chain(shard.iter().copied()).collect::<Vec<_>>());
+        let done = sarouter(".", words.chain(shard.iter().copied()).collect::<Vec<_>>());
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
@@ -98,25 +87,18 @@ fn shards_in_one_directory_are_found_done_by_the_whole() {
     fs::write(dir.path().join("parts/runs-3-of-3.jsonl"), &own[2]).unwrap();
     assert_eq!(call(&at("parts"), &[]), whole);
     let refused =
-        sarouter(&["survive", "throughput", "--fabric", "kary:2,2", "--shard", "4/3", "--out", &at("x")]);
+        sarouter(".", ["survive", "throughput", "--fabric", "kary:2,2", "--shard", "4/3", "--out", &at("x")]);
     assert_eq!(refused.status.code(), Some(2));
 }
 
 #[test]
 fn the_matrix_tells_deadlocks_from_refusals() {
     let fabric = "torus:5x5,hosts=4";
-    let cells = json(&[
-        "survive",
-        "matrix",
-        "--fabric",
-        fabric,
-        "--engines",
-        "dor,torus,fattree,balanced",
-        "--packets",
-        "4",
-        "--format",
-        "json",
-    ]);
+    let cells = report(
+        ".",
+        format!("survive matrix --fabric {fabric} --engines dor,torus,fattree,balanced --packets 4")
+            .split(' '),
+    );
     let results: Vec<&str> =
         cells.as_array().unwrap().iter().map(|c| c["result"].as_str().unwrap()).collect();
     assert_eq!(results, ["d", "o", "r", "o"]);
@@ -125,58 +107,29 @@ fn the_matrix_tells_deadlocks_from_refusals() {
 
 #[test]
 fn lost_connections_follow_the_proposition() {
-    let rows = json(&[
-        "survive",
-        "lost",
-        "--fabric",
-        "kary:4,2,hosts=4",
-        "--engines",
-        "dfsssp",
-        "--faults",
-        "0,1",
-        "--seeds",
-        "16",
-        "--format",
-        "json",
-    ]);
+    let rows = report(
+        ".",
+        "survive lost --fabric kary:4,2,hosts=4 --engines dfsssp --faults 0,1 --seeds 16".split(' '),
+    );
     assert_eq!(rows[0]["mean"], 0.0);
     // One of 16 cables: 2 × 15 × 16 / 4 … of 240 pairs, the same for each in this tree.
     let (mean, expected) = (rows[1]["mean"].as_f64().unwrap(), rows[1]["expected"].as_f64().unwrap());
     assert!((mean / expected - 1.0).abs() < 0.1, "{mean} and {expected}");
-    let dead = json(&[
-        "survive",
-        "lost",
-        "--fabric",
-        "torus:3,hosts=1",
-        "--engines",
-        "updown",
-        "--faults",
-        "1",
-        "--what",
-        "switches",
-        "--seeds",
-        "1",
-        "--format",
-        "json",
-    ]);
+    let dead = report(
+        ".",
+        "survive lost --fabric torus:3,hosts=1 --engines updown --faults 1 --what switches --seeds 1"
+            .split(' '),
+    );
     assert!(dead[0]["mean"].as_f64().unwrap() >= 4.0 / 6.0);
 }
 
 #[test]
 fn a_deadlock_is_a_no_with_its_circle() {
-    let out = sarouter(&[
-        "simulate",
-        "--fabric",
-        "torus:5x5,hosts=4",
-        "--engine",
-        "dor",
-        "--traffic",
-        "shift",
-        "--bytes",
-        "16KiB",
-        "--format",
-        "json",
-    ]);
+    let out = sarouter(
+        ".",
+        "simulate --fabric torus:5x5,hosts=4 --engine dor --traffic shift --bytes 16KiB --format json"
+            .split(' '),
+    );
     assert_eq!(out.status.code(), Some(1));
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     let circle = value["runs"][0]["deadlock"].as_array().unwrap();
@@ -187,19 +140,13 @@ fn a_deadlock_is_a_no_with_its_circle() {
 #[test]
 fn jobs_finish_each_at_its_time_and_bad_arguments_are_refused() {
     let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figure-5.2.jobs");
-    let value = json(&[
-        "simulate",
-        "--fabric",
-        "fattree:10x18,5",
-        "--engine",
-        "fattree",
-        "--jobs",
-        jobs,
-        "--traffic",
-        "shift,2=neighbor",
-        "--format",
-        "json",
-    ]);
+    let value = report(
+        ".",
+        format!(
+            "simulate --fabric fattree:10x18,5 --engine fattree --jobs {jobs} --traffic shift,2=neighbor"
+        )
+        .split(' '),
+    );
     let finished: Vec<f64> =
         value["jobs"].as_array().unwrap().iter().map(|j| j["finished_ns"].as_f64().unwrap()).collect();
     // One packet against 59.
@@ -212,7 +159,7 @@ fn jobs_finish_each_at_its_time_and_bad_arguments_are_refused() {
     ] {
         let mut call = vec!["simulate", "--fabric", "fattree:10x18,5"];
         call.extend(bad);
-        let out = sarouter(&call);
+        let out = sarouter(".", &call);
         assert_eq!(out.status.code(), Some(2), "{call:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains(message), "{call:?}");
     }
@@ -222,17 +169,7 @@ fn jobs_finish_each_at_its_time_and_bad_arguments_are_refused() {
 fn polarized_tables_are_written() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
-    let value = json(&[
-        "route",
-        "--fabric",
-        "torus:6,hosts=1",
-        "--engine",
-        "polarized",
-        "--out",
-        out,
-        "--format",
-        "json",
-    ]);
+    let value = report(".", ["route", "--fabric", "torus:6,hosts=1", "--engine", "polarized", "--out", out]);
     assert_eq!(value["lanes"], 6);
     let text = fs::read_to_string(dir.path().join("polarized.txt")).unwrap();
     assert_eq!(text.lines().filter(|l| l.starts_with("switch 0x")).count(), 6);
@@ -243,13 +180,13 @@ fn polarized_tables_are_written() {
 fn the_tables_of_a_torus_run_like_the_engine_that_made_them() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
-    let torus = ["--fabric", "angara:4x2x2", "--format", "json"];
+    let torus = ["--fabric", "angara:4x2x2"];
     let mut times = Vec::new();
     for engine in ["angara-bfs", "angara-sar"] {
-        json(&[&["route", "--engine", engine, "--out", out], &torus[..]].concat());
+        report(".", [&["route", "--engine", engine, "--out", out], &torus[..]].concat());
         let run = |routing: [&str; 2]| {
             let traffic = ["simulate", "--hardware", "angara", "--traffic", "linear", "--bytes", "4KiB"];
-            json(&[&traffic[..], &routing, &torus].concat())["runs"].clone()
+            report(".", [&traffic[..], &routing, &torus].concat())["runs"].clone()
         };
         let from_files = run(["--tables", out]);
         assert_eq!(from_files, run(["--engine", engine]));
@@ -264,9 +201,8 @@ fn lost_on_a_torus(more: &[&str]) -> Vec<Value> {
     let dir = tempfile::tempdir().unwrap();
     let jobs = dir.path().join("jobs");
     fs::write(&jobs, "1 n[1,2]\n2 n[5-8]\n").unwrap();
-    let call =
-        ["survive", "lost", "--fabric", "angara:4x4", "--jobs", jobs.to_str().unwrap(), "--format", "json"];
-    json(&[&call, more].concat()).as_array().unwrap().clone()
+    let call = ["survive", "lost", "--fabric", "angara:4x4", "--jobs", jobs.to_str().unwrap()];
+    report(".", [&call, more].concat()).as_array().unwrap().clone()
 }
 
 /// Every route counts once for each of its links, so the mean over all links is that of Proposition 4.2.

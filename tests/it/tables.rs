@@ -1,7 +1,6 @@
 //! Tables of what there is: names are there once, a command lists every row, and who prints figures goes by the rows.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use sarouter::measure::MEASURES;
 use sarouter::model::PATTERNS;
@@ -11,10 +10,11 @@ use sarouter::route::angara::ENGINES as TORUS_ENGINES;
 use sarouter::service::kind::DELIVERIES;
 use serde_json::Value;
 
+use crate::program;
 use crate::site::{Site, json};
 
 fn sarouter(words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_sarouter")).args(words).output().unwrap();
+    let output = program::sarouter(".", words);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

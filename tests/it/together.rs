@@ -120,7 +120,7 @@ fn a_fabric_that_is_slow_to_read_holds_up_no_other() {
     site.alter("source = \"fattree:2x8,2\"", "command = [\"sleep\", \"1000\"]\ndeadline_seconds = 900");
     let serving = Serving::start(&site);
     assert_eq!(serving.line()["fabric"], "ib0");
-    let mut waiting = site.command(&["prolog"]).args(JOB).env_remove("SLURM_JOB_ID").spawn().unwrap();
+    let mut waiting = site.command(&["prolog"]).args(JOB).spawn().unwrap();
     serving.until(|| health_of(&site)["fabrics"]["ib0"]["handoff"]["started"]["in_force"] == 1);
     let slow = health_of(&site)["fabrics"]["ib1"].take();
     assert_eq!(

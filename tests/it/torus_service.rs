@@ -72,8 +72,7 @@ fn each_change_of_tables_is_in_the_history() {
     assert_eq!(serving.stop(), 0);
     let rows = history(&site);
     assert_eq!((&rows[5]["epoch"], &rows[5]["reason"]), (&6.into(), &"jobs_changed".into()));
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let text = command.args(["history", "--state"]).arg(site.path("state")).output().unwrap();
+    let text = site.in_words(["history"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("+9") && text.contains("-7") && text.contains("*      6"), "{text}");
     let (_, text) = site.run(&["status"]);
@@ -196,7 +195,7 @@ fn a_component_of_a_heterogeneous_job_is_said_to_have_no_routes_to_the_others() 
     assert_eq!(site.starts("7", "n[1-2]"), "in_force");
     assert!(!site.log().contains("heterogeneous"), "{}", site.log());
     let mut command = site.command(&["prolog", "--job", "8", "--nodes", "n[3-4]"]);
-    let output = command.env_remove("SLURM_JOB_ID").env("SLURM_HET_JOB_ID", "8").output().unwrap();
+    let output = command.env("SLURM_HET_JOB_ID", "8").output().unwrap();
     assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "in_force");
     assert!(site.log().contains("heterogeneous"), "{}", site.log());
     assert_eq!(serving.stop(), 0);
@@ -235,7 +234,7 @@ fn a_job_that_starts_again_without_tables_keeps_none_of_its_former_start() {
         assert_eq!(site.starts(job, nodes), "in_force");
     }
     let again = ["prolog", "--job", "7", "--nodes", "n[16-17]", "--restart", "1"];
-    let output = site.command(&again).env_remove("SLURM_JOB_ID").output().unwrap();
+    let output = site.command(&again).output().unwrap();
     assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "unrouted");
     assert_eq!(site.health()["torus"]["jobs"], 1);
     let routes = || std::fs::read_to_string(site.path("state/jobs/8/routes.txt")).unwrap();

@@ -1,6 +1,5 @@
 //! Direct tori in time: what is predicted, and routes for what jobs do.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -19,6 +18,7 @@ use sarouter::simulate::{Net, Settings, TorusRouter, run};
 use sarouter::verify::angara::judge;
 
 use crate::often::often;
+use crate::program::{self, sarouter};
 
 fn torus(sizes: &[usize]) -> Torus {
     TorusBuilder::new(sizes).unwrap().build().unwrap()
@@ -183,27 +183,21 @@ proptest! {
     }
 }
 
-fn json(dir: &std::path::Path, words: &[&str]) -> serde_json::Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    let output = command.args(words).args(["--format", "json"]).current_dir(dir).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 /// Reports say the time of each job and what it was taken to exchange; the simulator runs the jobs.
 #[test]
 fn commands_tell_and_simulate_the_time_of_jobs() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs"), "1 n[1-8] ring\n2 n[9-16]\n").unwrap();
     let site = ["--fabric", "angara:4x4", "--jobs", "jobs"];
-    let report = json(dir.path(), &[&["route", "--engine", "balanced", "--out", "o"], &site[..]].concat());
+    let report =
+        program::report(dir.path(), [&["route", "--engine", "balanced", "--out", "o"], &site[..]].concat());
     let time = &report["time"];
     assert_eq!((&report["engine"], &time["jobs"][0]["pattern"]), (&"angara-balanced".into(), &"ring".into()));
     let of = |job: usize, key: &str| time["jobs"][job][key].as_f64().unwrap();
     assert!(of(0, "slowdown") >= of(0, "alone") && of(1, "slowdown") > 1.0, "{time}");
     assert!(time["slowdown_mean"].as_f64() <= time["slowdown_max"].as_f64(), "{time}");
     let words = ["simulate", "--engine", "angara-balanced", "--hardware", "angara", "--traffic", "ring"];
-    let run = json(dir.path(), &[&words[..], &site].concat());
+    let run = program::report(dir.path(), [&words[..], &site].concat());
     assert_eq!((run["jobs"][1]["id"].as_str(), run["jobs"].as_array().unwrap().len()), (Some("2"), 2));
     assert!(run["jobs"][0]["finished_ns"].as_f64().unwrap() > 0.0, "{run}");
 }
@@ -216,7 +210,10 @@ fn pairs_of_a_torus_are_inside_jobs() {
     for (active, pairs) in [("16", 8), ("6", 3)] {
         for traffic in ["pingpong", "bulk"] {
             let words = ["simulate", "--fabric", "angara:4x4", "--jobs", "jobs", "--hardware", "angara"];
-            let run = json(dir.path(), &[&words[..], &["--traffic", traffic, "--active", active]].concat());
+            let run = program::report(
+                dir.path(),
+                [&words[..], &["--traffic", traffic, "--active", active]].concat(),
+            );
             assert_eq!((&run["pairs"], &run["runs"][0]["ended"]), (&pairs.into(), &"finished".into()));
         }
     }
@@ -248,9 +245,9 @@ fn pairs_of_a_torus_are_inside_jobs() {
 #[test]
 fn buffers_of_a_torus_have_room_for_two_packets() {
     let run = |settings: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["simulate", "--fabric", "angara:4x4", "--hardware", "angara", "--traffic", "ring"]);
-        command.args(settings.iter().flat_map(|setting| ["--set", *setting])).output().unwrap()
+        let words = ["simulate", "--fabric", "angara:4x4", "--hardware", "angara", "--traffic", "ring"];
+        let settings = settings.iter().flat_map(|setting| ["--set", *setting]);
+        sarouter(".", words.into_iter().chain(settings))
     };
     for (few, enough) in [
         (&["output_flits=9"][..], &["output_flits=10"][..]),

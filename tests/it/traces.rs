@@ -2,21 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn sarouter(dir: &Path, words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.current_dir(dir).args(words.split(' ')).output().unwrap()
-}
+use crate::program::{report, sarouter};
 
 /// A trace of these rows, replayed.
 fn replayed(dir: &Path, rows: &str, words: &str) -> Value {
     fs::write(dir.join("t"), format!("{HEAD}{rows}")).unwrap();
-    let output = sarouter(dir, &format!("replay --format json --every 1h --trace t {words}"));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    report(dir, format!("replay --every 1h --trace t {words}").split(' '))
 }
 
 const HEAD: &str = "JobID|Start|End|NodeList\n";
@@ -68,7 +62,7 @@ fn tables_that_deadlock_are_said_to_whatever_time_they_take() {
     let dir = tempfile::tempdir().unwrap();
     let ring = "torus:6x6,hosts=2";
     let route = format!("route --fabric {ring} --engine minhop --layers 1 --out d");
-    assert_eq!(sarouter(dir.path(), &route).status.code(), Some(1));
+    assert_eq!(sarouter(dir.path(), route.split(' ')).status.code(), Some(1));
     let words = format!("--fabric {ring} --tables now=d --engines balanced,minhop --layers 1");
     let answer = replayed(dir.path(), &format!("1|{NIGHT}|n[1,9,17,25]\n"), &words);
     let why = answer["run"]["rejected"]["now"].as_str().unwrap();
@@ -77,7 +71,7 @@ fn tables_that_deadlock_are_said_to_whatever_time_they_take() {
     assert_eq!(answer["run"]["engines"], serde_json::json!(["now", "balanced"]));
     let why = answer["run"]["refused"]["minhop"].as_str().unwrap();
     assert!(why.starts_with("its tables were rejected: deadlock: "), "{why}");
-    let said = sarouter(dir.path(), &format!("replay --every 1h --trace t {words} --html r.html"));
+    let said = sarouter(dir.path(), format!("replay --every 1h --trace t {words} --html r.html").split(' '));
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
     for text in [said, page] {
@@ -88,6 +82,6 @@ fn tables_that_deadlock_are_said_to_whatever_time_they_take() {
     }
     fs::write(dir.path().join("jobs"), "1 n[1,9,17,25]\n").unwrap();
     let compare = format!("compare --fabric {ring} --jobs jobs --tables now=d --engines balanced --layers 1");
-    let said = String::from_utf8_lossy(&sarouter(dir.path(), &compare).stdout).into_owned();
+    let said = String::from_utf8_lossy(&sarouter(dir.path(), compare.split(' ')).stdout).into_owned();
     assert!(said.contains("The checker rejects the tables now, whatever time they take"), "{said}");
 }

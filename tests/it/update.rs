@@ -15,6 +15,8 @@ use sarouter::simulate::{Ended, Net, Settings};
 use sarouter::verify::{Checks, Finding, Step, Update, judge_update};
 use serde_json::Value;
 
+use crate::program::sarouter;
+
 const FABRICS: [&str; 4] = ["torus:4x4,hosts=2", "dragonfly:4,2,2,5", "random:12,36,30,seed=1", "kary:3,3"];
 
 fn budget(k: u64) -> LayerBudget {
@@ -147,10 +149,6 @@ fn a_shared_layer_is_refused_while_programs_move() {
     }
 }
 
-fn sarouter(words: &[&str]) -> std::process::Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_sarouter")).args(words).output().unwrap()
-}
-
 #[test]
 fn the_command_writes_throughput_over_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -158,7 +156,7 @@ fn the_command_writes_throughput_over_time() {
     let call = ["simulate", "--fabric", "torus:4x4,hosts=2", "--traffic", "uniform", "--changes", "2"];
     let update = ["--every", "5000", "--update", "property-preserving", "--format", "json"];
     let series = ["--series", csv.to_str().unwrap()];
-    let out = sarouter(&[&call[..], &update, &series].concat());
+    let out = sarouter(".", [&call[..], &update, &series].concat());
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     let run = &value["runs"][0];
@@ -171,7 +169,7 @@ fn the_command_writes_throughput_over_time() {
         assert!(lines.iter().any(|l| l.contains(&format!(",{phase},"))), "{phase}");
         assert!(run["update"]["phases"].as_array().unwrap().iter().any(|p| p["phase"] == phase));
     }
-    let text = sarouter(&[&call[..], &["--update", "plain"]].concat());
+    let text = sarouter(".", [&call[..], &["--update", "plain"]].concat());
     assert!(String::from_utf8_lossy(&text.stdout).contains("plain: mean times of its phases"), "{text:?}");
     for (bad, message) in [
         (&["--update", "slowly"][..], "plain, stop-and-drain or property-preserving"),
@@ -179,7 +177,7 @@ fn the_command_writes_throughput_over_time() {
         (&["--update", "plain", "--layers", "1"], "--layers 2 or more"),
         (&["--series", "x"], "--update"),
     ] {
-        let out = sarouter(&[&call[..], bad].concat());
+        let out = sarouter(".", [&call[..], bad].concat());
         assert_eq!(out.status.code(), Some(2), "{bad:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains(message), "{bad:?}: {out:?}");
     }
@@ -192,12 +190,12 @@ fn the_command_judges_an_update_from_files() {
     let fabric = ["--fabric", "torus:4x4,hosts=2"];
     for (name, engine, layers) in [("old", "dfsssp", "7"), ("new", "lash", "7"), ("high", "updown", "1")] {
         let own = ["--engine", engine, "--layers", layers, "--out", &at(name)];
-        let out = sarouter(&[&["route"][..], &fabric, &own].concat());
+        let out = sarouter(".", [&["route"][..], &fabric, &own].concat());
         assert_eq!(out.status.code(), Some(0), "{out:?}");
     }
     let (new, old, high) = (at("new"), at("old"), at("high"));
     let files = ["--tables", &new, "--update-from", &old, "--high-lids", &high];
-    let judge = |more: &[&str]| sarouter(&[&["verify"][..], &fabric, &files, more].concat());
+    let judge = |more: &[&str]| sarouter(".", [&["verify"][..], &fabric, &files, more].concat());
     let own = judge(&[]);
     let text = String::from_utf8_lossy(&own.stdout);
     assert!(
