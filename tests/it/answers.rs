@@ -117,8 +117,7 @@ fn each_question_has_its_answer_in_one_command() {
         "JobID|State|Submit|Start|End|NodeList\n\
          17|COMPLETED|2026-12-01T10:00:00|2026-12-01T10:00:00|2026-12-01T11:00:00|n[1,5,9]\n",
     );
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     site.jobs("1|RUNNING|n[1,5,9]|100\n17|RUNNING|n[2,6,15]|100\n");
     serving.signal(rustix::process::Signal::HUP);
     assert_eq!(serving.line()["epoch"]["epoch"], 2);

@@ -13,51 +13,28 @@ use serde_json::{Value, json};
 
 use rustix::process::Signal;
 
-use crate::site::{LONG, Serving, Site};
+use crate::site::{LONG, Serving, Site, refusal};
 
 /// A site whose service looks only when asked.
 fn site() -> Site {
     Site::new("interval_seconds = 3600")
 }
 
-fn client(site: &Site) -> Client {
-    Client::new(&site.path("state/api.sock"), LONG)
-}
-
-fn get(site: &Site, path: &str) -> Result<Value, ClientError> {
-    let client = client(site);
-    client.wait(client.get(path))
-}
-
-fn post(site: &Site, path: &str, body: &Value) -> Result<Value, ClientError> {
-    let client = client(site);
-    client.wait(client.post(path, body))
-}
-
-/// HTTP status and words of a refusal.
-fn refusal(result: Result<Value, ClientError>) -> (u16, String) {
-    match result {
-        Err(ClientError::Refused { status, message }) => (status, message),
-        other => panic!("not refused: {other:?}"),
-    }
-}
-
 #[test]
 fn health_is_told_and_a_look_can_be_asked_for() {
     let site = site();
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let client = client(&site);
+    let serving = Serving::routed(&site);
+    let client = Client::new(&site.path("state/api.sock"), LONG);
     let health: HealthAnswer = client.wait(client.get("/v1/health")).unwrap();
     assert_eq!((health.healthy, health.problems, health.health.epoch), (true, vec![], Some(1)));
     site.jobs("2|RUNNING|n[2,6]|100\n");
-    assert_eq!(post(&site, "/v1/look", &json!({})).unwrap(), json!({}));
+    assert_eq!(site.post("/v1/look", &json!({})).unwrap(), json!({}));
     assert_eq!(serving.line()["epoch"]["reason"], "jobs_changed");
-    assert_eq!(refusal(get(&site, "/v1/nothing")).0, 404);
-    assert_eq!(refusal(get(&site, "/v1/look")).0, 405);
+    assert_eq!(refusal(site.get("/v1/nothing")).0, 404);
+    assert_eq!(refusal(site.get("/v1/look")).0, 405);
     assert_eq!(serving.stop(), 0);
     assert!(!site.path("state/api.sock").exists());
-    assert!(matches!(get(&site, "/v1/health"), Err(ClientError::Connect { .. })));
+    assert!(matches!(site.get("/v1/health"), Err(ClientError::Connect { .. })));
 }
 
 #[test]
@@ -65,9 +42,8 @@ fn jobs_are_told_with_their_slow_down_and_what_it_would_be_without_routes_for_th
     let site = site();
     // Two on four switches, one on one switch.
     site.jobs("1|RUNNING|n[1,5,9,13]|100\n2|RUNNING|n[2,6,10,14]|100\n3|RUNNING|n[3-4]|100\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let jobs = get(&site, "/v1/jobs").unwrap();
+    let serving = Serving::routed(&site);
+    let jobs = site.get("/v1/jobs").unwrap();
     let plan: Value =
         serde_json::from_slice(&std::fs::read(site.path("state/epochs/000001/plan.json")).unwrap()).unwrap();
     assert_eq!(jobs["now"], plan["after"]["time"]);
@@ -137,8 +113,7 @@ fn another_user_may_ask_but_not_change_unless_the_settings_say_so() {
     ] {
         let site = site();
         site.settings(&format!("[api]\n{settings}\n"));
-        let serving = Serving::start(&site);
-        assert_eq!(serving.line()["epoch"]["epoch"], 1);
+        let serving = Serving::routed(&site);
         site.jobs("2|RUNNING|n[2,6]|100\n");
         let Some(told) = as_nobody(&site) else { return };
         assert!(told.contains(health) && told.contains(look), "{settings}: {told}");
@@ -146,29 +121,17 @@ fn another_user_may_ask_but_not_change_unless_the_settings_say_so() {
             assert_eq!(serving.line()["epoch"]["epoch"], 2);
         } else {
             // Nothing was looked at.
-            assert_eq!(get(&site, "/v1/health").unwrap()["passes"], 1);
+            assert_eq!(site.told_health()["passes"], 1);
             let log = site.log();
             assert!(log.contains("refused") && log.contains("uid 65534"), "{log}");
         }
     }
 }
 
-/// Sends bytes and returns what comes back until the service closes.
-fn raw(site: &Site, bytes: &[u8]) -> String {
-    let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    // It may close before all is sent.
-    let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
 #[test]
 fn a_service_whose_directory_was_emptied_leaves_it_to_the_one_that_began_there() {
     let site = Site::new("interval_seconds = 3600");
-    let first = Serving::start(&site);
-    assert_eq!(first.line()["epoch"]["epoch"], 1);
+    let first = Serving::routed(&site);
     first.ready(&site);
     // The first one sleeps, or it may begin anew there before the second.
     first.signal(Signal::STOP);
@@ -187,8 +150,7 @@ fn a_service_whose_directory_was_emptied_leaves_it_to_the_one_that_began_there()
 #[test]
 fn a_second_service_is_refused_and_a_dead_ones_socket_is_replaced() {
     let site = site();
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let second = site.command(&["serve"]).output().unwrap();
     assert_eq!(second.status.code(), Some(2));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
@@ -198,7 +160,7 @@ fn a_second_service_is_refused_and_a_dead_ones_socket_is_replaced() {
     let serving = Serving::start(&site);
     site.jobs("2|RUNNING|n[2,6]|100\n");
     let begun = Instant::now();
-    while get(&site, "/v1/health").is_err() {
+    while site.get("/v1/health").is_err() {
         assert!(begun.elapsed() < LONG);
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -212,43 +174,40 @@ fn a_second_service_is_refused_and_a_dead_ones_socket_is_replaced() {
 #[test]
 fn what_is_not_http_does_no_harm() {
     let site = site();
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    assert!(raw(&site, b"\x16\x03\x01 not http\r\n\r\n").starts_with("HTTP/1.1 400"));
-    assert!(raw(&site, &[b'A'; 1 << 20]).starts_with("HTTP/1.1 4"));
+    let _serving = Serving::routed(&site);
+    assert!(site.raw(b"\x16\x03\x01 not http\r\n\r\n").starts_with("HTTP/1.1 400"));
+    assert!(site.raw(&[b'A'; 1 << 20]).starts_with("HTTP/1.1 4"));
     // Many connections that say nothing: those who may write still get through.
-    let idle: Vec<UnixStream> =
-        (0..200).map(|_| UnixStream::connect(site.path("state/api.sock")).unwrap()).collect();
-    assert_eq!(get(&site, "/v1/health").unwrap()["healthy"], true);
+    let idle: Vec<UnixStream> = (0..200).map(|_| site.connect()).collect();
+    assert_eq!(site.told_health()["healthy"], true);
     drop(idle);
 }
 
 #[test]
 fn the_api_tells_epochs_nodes_tables_and_plans() {
     let site = site();
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     site.jobs("7|RUNNING|n[1,5,9]|100\n8|RUNNING|n[2-3]|100\n9|CONFIGURING|n[4,8]|100\n");
-    post(&site, "/v1/look", &json!({})).unwrap();
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
 
-    assert_eq!(get(&site, "/v1/nodes/n5").unwrap()["jobs"], json!(["7"]));
-    assert_eq!(get(&site, "/v1/nodes/n5").unwrap()["terminals"].as_array().unwrap().len(), 1);
-    let epoch = get(&site, "/v1/epochs/2").unwrap();
+    assert_eq!(site.get("/v1/nodes/n5").unwrap()["jobs"], json!(["7"]));
+    assert_eq!(site.get("/v1/nodes/n5").unwrap()["terminals"].as_array().unwrap().len(), 1);
+    let epoch = site.get("/v1/epochs/2").unwrap();
     assert_eq!(epoch["in_force"], true);
     assert_eq!(epoch["plan"]["reason"], "jobs_changed");
-    let load = get(&site, "/v1/load?epoch=2").unwrap();
+    let load = site.get("/v1/load?epoch=2").unwrap();
     for (key, when) in [("now", "after"), ("before", "before")] {
         let loads = load[key].as_array().unwrap().iter().map(|l| l.as_u64().unwrap());
         assert_eq!(loads.max(), epoch["plan"][when]["effective"]["max"].as_u64(), "{key}");
     }
-    let looks = get(&site, "/v1/snapshots").unwrap();
+    let looks = site.get("/v1/snapshots").unwrap();
     assert!(!looks["snapshots"].as_array().unwrap().is_empty(), "{looks}");
 
     // A switch's table has a port for every destination.
     let fabric = sarouter::lab::generate::generate("fattree:4x4,2").unwrap();
     let guid = fabric.switches()[0].guid.to_string();
-    let table = get(&site, &format!("/v1/epochs/2/switches/{guid}")).unwrap();
+    let table = site.get(&format!("/v1/epochs/2/switches/{guid}")).unwrap();
     let entries = table["entries"].as_array().unwrap();
     assert!(
         entries.len() == 16 + 6 && entries.iter().all(|e| e[2].as_u64() > Some(0) || e[0] == guid.as_str()),
@@ -256,16 +215,16 @@ fn the_api_tells_epochs_nodes_tables_and_plans() {
     );
 
     // A dry run changes nothing.
-    assert_eq!(post(&site, "/v1/plan", &json!({})).unwrap()["due"], false);
-    let plan = post(&site, "/v1/plan", &json!({ "jobs": "1 n[1,6,11]" })).unwrap();
+    assert_eq!(site.post("/v1/plan", &json!({})).unwrap()["due"], false);
+    let plan = site.post("/v1/plan", &json!({ "jobs": "1 n[1,6,11]" })).unwrap();
     assert_eq!(
         (&plan["due"], &plan["reason"], &plan["per_job"][0]["job"]),
         (&true.into(), &"jobs_changed".into(), &"1".into())
     );
     assert_eq!(site.current().unwrap(), Path::new("epochs/000002"));
-    assert_eq!(refusal(get(&site, "/v1/epochs/3")).0, 404);
-    assert_eq!(refusal(get(&site, "/v1/epochs/0")).0, 400);
-    assert_eq!(refusal(get(&site, "/v1/nodes/n99")).0, 404);
+    assert_eq!(refusal(site.get("/v1/epochs/3")).0, 404);
+    assert_eq!(refusal(site.get("/v1/epochs/0")).0, 400);
+    assert_eq!(refusal(site.get("/v1/nodes/n99")).0, 404);
 }
 
 #[test]
@@ -276,11 +235,10 @@ fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
     std::fs::write(site.path("spool/inside"), "1 n[1,6]").unwrap();
     std::os::unix::fs::symlink("../outside", site.path("spool/link")).unwrap();
     site.settings("[spool]\ndirectory = \"spool\"\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    assert_eq!(post(&site, "/v1/plan", &json!({ "spool_file": "inside" })).unwrap()["due"], true);
+    let _serving = Serving::routed(&site);
+    assert_eq!(site.post("/v1/plan", &json!({ "spool_file": "inside" })).unwrap()["due"], true);
     for name in ["../outside", "link", "/etc/passwd", "..", ""] {
-        assert_eq!(refusal(post(&site, "/v1/plan", &json!({ "spool_file": name }))).0, 400, "{name}");
+        assert_eq!(refusal(site.post("/v1/plan", &json!({ "spool_file": name }))).0, 400, "{name}");
     }
     for path in [
         "/v1/nodes/..%2F..%2Fetc%2Fpasswd",
@@ -288,10 +246,10 @@ fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
         "/v1/jobs/7/nodes/..%2F..%2Fhealth.json/table",
         "/v1/epochs/..%2F000001",
     ] {
-        assert_eq!(refusal(get(&site, path)).0, 400, "{path}");
+        assert_eq!(refusal(site.get(path)).0, 400, "{path}");
     }
     // A job on a node with such a name is no job; nor is a dry run for one.
-    assert_eq!(refusal(post(&site, "/v1/plan", &json!({ "jobs": "1 n[1,6],../x" }))).0, 400);
+    assert_eq!(refusal(site.post("/v1/plan", &json!({ "jobs": "1 n[1,6],../x" }))).0, 400);
     // 100 MB are not read to their end.
     let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -307,7 +265,7 @@ fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
         answer.starts_with("HTTP/1.1 413") || (answer.is_empty() && sent < 50 << 20),
         "{sent} sent: {answer}"
     );
-    assert_eq!(get(&site, "/v1/health").unwrap()["passes"], 1);
+    assert_eq!(site.told_health()["passes"], 1);
     assert_eq!(site.current().unwrap(), Path::new("epochs/000001"));
     assert!(site.log().contains("refused"), "{}", site.log());
 }
@@ -320,7 +278,7 @@ fn what_is_refused_before_it_is_read_is_refused_as_json_too() {
     serving.line();
     let ask = |head: &str, body: &str| {
         let head = format!("{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-        raw(&site, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
+        site.raw(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
     };
     for (head, body, status) in [
         ("GET /v1/epochs?limit=-1", "", 400),
@@ -374,8 +332,7 @@ fn on_a_network_only_a_good_token_is_let_in() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("mode is 644"), "{output:?}");
     write_tokens(&text, 0o600);
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let ask = |method, path, token| over_tcp(port, method, path, token);
     for token in [None, Some("wrong"), Some(OLD), Some("")] {
         for (method, path) in
@@ -388,7 +345,7 @@ fn on_a_network_only_a_good_token_is_let_in() {
     assert!(ask("GET", "/v1/health", Some(OLD)).contains("expired"));
     assert!(ask("GET", "/v1/health", Some(READ)).starts_with("HTTP/1.1 200"));
     assert!(ask("POST", "/v1/look", Some(READ)).starts_with("HTTP/1.1 403"));
-    assert_eq!(get(&site, "/v1/health").unwrap()["passes"], 1);
+    assert_eq!(site.told_health()["passes"], 1);
     site.jobs("2|RUNNING|n[2,6]|100\n");
     assert!(ask("POST", "/v1/look", Some(WRITE)).starts_with("HTTP/1.1 200"));
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
@@ -406,9 +363,8 @@ fn metrics_are_samples_under_their_headings() {
     // Worse than the best engine that knows no jobs, so that the two are told apart.
     site.alter("dfsssp", "updown");
     site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let answer = raw(&site, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let _serving = Serving::routed(&site);
+    let answer = site.raw(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     for line in ["sarouter_healthy 1", "sarouter_epoch 1", "sarouter_jobs 1", "sarouter_fabric_cables 16"] {

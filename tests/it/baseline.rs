@@ -1,24 +1,21 @@
 //! The engine without jobs that the settings name is what all figures are compared with.
 
-use sarouter::service::client::Client;
 use serde_json::Value;
 
 use crate::fabrics::metrics;
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// Slow-down with tables that know no jobs: as status, interface, epoch and metrics tell it, and the engine's name.
 fn told(baseline: &str) -> (String, [f64; 4]) {
     let site = Site::new("interval_seconds = 3600");
     site.alter("engine = \"dfsssp\"", &format!("engine = \"balanced\"\n{baseline}"));
     site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let jobs: Value = client.wait(client.get("/v1/jobs")).unwrap();
-    let load: Value = client.wait(client.get("/v1/load?against=opensm")).unwrap();
+    let serving = Serving::routed(&site);
+    let jobs = site.get("/v1/jobs").unwrap();
+    let load = site.get("/v1/load?against=opensm").unwrap();
     assert_eq!(load["against"]["engine"], jobs["baseline"]["engine"]);
     assert_eq!(jobs["baseline"]["named"], !baseline.is_empty());
-    let epochs: Value = client.wait(client.get("/v1/epochs")).unwrap();
+    let epochs = site.get("/v1/epochs").unwrap();
     let metrics = metrics(&site);
     let sample = "sarouter_slowdown{tables=\"without_jobs\"} ";
     let sample = metrics.lines().find_map(|line| line.strip_prefix(sample)).unwrap();

@@ -3,10 +3,9 @@
 use sarouter::lab::generate::generate;
 use sarouter::model::{ChannelId, Fabric, SwitchId};
 use sarouter::observe::ibnetdiscover::to_ibnetdiscover;
-use sarouter::service::client::Client;
 use serde_json::{Value, json};
 
-use crate::site::{LONG, Serving, Site, json as parsed};
+use crate::site::{Serving, Site, json as parsed};
 
 fn whole() -> Fabric {
     generate("fattree:4x4,2").unwrap()
@@ -57,8 +56,7 @@ fn an_epoch_says_which_cables_switches_and_hosts_are_gone() {
     let line = serving.line();
     assert_eq!((&line["epoch"]["reason"], &line["epoch"]["difference"]), (&json!("fabric_changed"), &lost));
 
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let get = |path: &str| client.wait(client.get::<Value>(path)).unwrap();
+    let get = |path: &str| site.get(path).unwrap();
     assert_eq!(get("/v1/epochs/current")["plan"]["difference"], lost);
     for rows in [get("/v1/epochs"), parsed(&site.run(&["history"]).1)] {
         assert_eq!((rows["epochs"][0].get("difference"), &rows["epochs"][1]["difference"]), (None, &lost));

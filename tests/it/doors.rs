@@ -2,13 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sarouter::service::client::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::site::{LONG, Serving, Site};
 
@@ -17,19 +14,10 @@ const READ: &str = "0123456789abcdef-read";
 /// A service on a socket and a port; it looks only when asked.
 fn on_both(more: &str) -> (Site, Serving, u16) {
     let site = Site::new("interval_seconds = 3600");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    site.replace("tokens", &format!("{READ} read\n"));
-    std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n{more}"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let port = site.open_port(&format!("{READ} read\n"));
+    site.settings(more);
+    let serving = Serving::routed(&site);
     (site, serving, port)
-}
-
-fn socket(site: &Site) -> UnixStream {
-    let stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    stream
 }
 
 /// All that comes back; a connection that is cut ends it.
@@ -39,21 +27,12 @@ fn answer(mut stream: impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What comes back for these bytes over the socket.
-fn raw(site: &Site, bytes: &[u8]) -> String {
-    let mut stream = socket(site);
-    // It may close before all is sent.
-    let _ = stream.write_all(bytes);
-    answer(stream)
-}
-
 fn status(answer: &str) -> &str {
     answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).unwrap_or("none")
 }
 
 fn is_well(site: &Site) {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let health: Value = client.wait(client.get("/v1/health")).unwrap();
+    let health = site.told_health();
     assert_eq!((&health["healthy"], &health["passes"]), (&true.into(), &1.into()), "{health}");
 }
 
@@ -70,7 +49,7 @@ fn a_page_under_another_name_is_refused_whatever_its_browser_says() {
         "host: 127.0.0.1:8080\r\nsec-fetch-site: none\r\n",
         "host: [::1]:8080\r\n",
     ] {
-        assert_eq!(status(&raw(&site, &get(headers))), "200", "{headers}");
+        assert_eq!(status(&site.raw(&get(headers))), "200", "{headers}");
     }
     for headers in [
         "host: evil.com\r\n",
@@ -83,10 +62,10 @@ fn a_page_under_another_name_is_refused_whatever_its_browser_says() {
         "host: localhost\r\nhost: evil.com\r\n",
         "host: localhost.evil.com\r\n",
     ] {
-        assert_eq!(status(&raw(&site, &get(headers))), "403", "{headers}");
+        assert_eq!(status(&site.raw(&get(headers))), "403", "{headers}");
     }
     let absolute = b"GET http://evil.com/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    assert_eq!(status(&raw(&site, absolute)), "403");
+    assert_eq!(status(&site.raw(absolute)), "403");
     // Over a network a token says who asks, and the machine may have any name; pages of others may not.
     let over_tcp = |headers: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -153,7 +132,6 @@ fn one_who_uses_up_a_shared_token_keeps_others_out_at_his_address_alone() {
 #[test]
 fn whoever_changes_something_is_in_the_log() {
     let (site, _serving, _) = on_both("");
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     for (path, body, line) in [
         ("/v1/look", json!({}), "audit: look"),
         ("/v1/hold", json!({ "reason": "row 3" }), "audit: hold: \"row 3\""),
@@ -165,7 +143,7 @@ fn whoever_changes_something_is_in_the_log() {
         ),
         ("/v1/jobs/7/end", json!({}), "audit: end of job 7"),
     ] {
-        client.wait(client.post::<Value>(path, &body)).unwrap();
+        site.post(path, &body).unwrap();
         let log = site.log();
         let found = log.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{line}: {log}"));
         assert!(found.contains("caller=\"uid "), "{found}");
@@ -174,14 +152,13 @@ fn whoever_changes_something_is_in_the_log() {
 
 /// Waits as a prolog does: asks again until there is an answer.
 fn prolog(site: &Site, job: usize) -> String {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     let begun = Instant::now();
     loop {
         let left = 60.0 - begun.elapsed().as_secs_f64();
         let nodes = format!("n[{},{}]", job % 8 + 1, job % 8 + 9);
         let asked = json!({ "nodes": nodes, "patience_seconds": left.max(0.1) });
         let path = format!("/v1/jobs/{job}/start");
-        let said: Value = client.wait(client.post(&path, &asked)).unwrap();
+        let said = site.post(&path, &asked).unwrap();
         if let Some(outcome) = said["start"].as_str() {
             return outcome.to_string();
         }
@@ -201,7 +178,7 @@ fn a_thousand_prologs_at_once_are_all_served_under_attack() {
             let (site, over) = (&site, &over);
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    let mut stream = socket(site);
+                    let mut stream = site.connect();
                     let path = ["POST /v1/plan", "GET /v1/fabric"][attacker];
                     let head = format!("{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");
                     let _ = stream.write_all(head.as_bytes());

@@ -113,8 +113,7 @@ fn every_command_answers_while_a_service_of_any_kind_runs() {
     switched.settings(
         "[handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\ndeadline_seconds = 100\n",
     );
-    let serving = Serving::start(&switched);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&switched);
     try_rows("switched", &switched, LIVE, ["", ""], |row| row.1);
     assert_eq!(serving.stop(), 0);
     let direct = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");

@@ -7,11 +7,10 @@ use std::path::Path;
 use sarouter::config::{self, FabricSource, Settings};
 use sarouter::model::{JobId, Sl};
 use sarouter::publish::job::{self, JobEnvironment, OnFabric, publish_of_several};
-use sarouter::service::client::Client;
 use sarouter::service::handoff::Outcome;
 
 use crate::prolog::prolog;
-use crate::site::{LONG, Serving, Site, json};
+use crate::site::{Serving, Site, json};
 
 const TWO: &str = "\
 [state]
@@ -306,10 +305,7 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     serving.line();
     let (code, answer, _) = prolog(&site, &JOB);
     assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer}");
-    let ask = |path: &str| {
-        let client = Client::new(&site.path("state/api.sock"), LONG);
-        client.wait(client.get::<serde_json::Value>(path)).unwrap()
-    };
+    let ask = |path: &str| site.get(path).unwrap();
     assert_eq!(ask("/v1/fabrics")["fabrics"], serde_json::json!(["ib0", "ib1"]));
     let health = ask("/v1/health");
     assert_eq!((&health["healthy"], &health["problems"]), (&true.into(), &serde_json::json!([])), "{health}");
@@ -318,15 +314,14 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     // Everything of one fabric is below its name; elsewhere it is said where.
     let switches = |name: &str| ask(&format!("/fabrics/{name}/v1/fabric"))["names"].as_array().unwrap().len();
     assert_eq!((switches("ib0"), switches("ib1")), (6, 4));
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     for path in ["/v1/jobs", "/fabrics/ib2/v1/jobs", "/fabrics/ib2/"] {
-        let refused = client.wait(client.get::<serde_json::Value>(path)).unwrap_err().to_string();
+        let refused = site.get(path).unwrap_err().to_string();
         assert!(refused.contains("404") && refused.contains("/fabrics/ib0/, /fabrics/ib1/"), "{refused}");
     }
     // People in a browser find the pages.
-    let led = client.wait(client.get::<serde_json::Value>("/fabrics/ib0")).unwrap_err().to_string();
+    let led = site.get("/fabrics/ib0").unwrap_err().to_string();
     assert!(led.contains("308"), "{led}");
-    let list = crate::kinds::text(&site, "/");
+    let list = site.text("/");
     assert!(list.contains("<a href=\"/fabrics/ib1/\">ib1</a>"), "{list}");
     // A family stands once, with a sample of each fabric.
     let metrics = metrics(&site);
@@ -382,10 +377,9 @@ fn a_node_without_an_adapter_on_one_fabric_is_known_from_another() {
     let serving = Serving::start(&site);
     serving.line();
     serving.line();
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     serving.until(|| {
-        client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
-        let health = client.wait(client.get::<serde_json::Value>("/v1/health")).unwrap();
+        site.look();
+        let health = site.told_health();
         let told = health["problems"].to_string();
         // n20 has an adapter on the second alone, n99 on none.
         assert!(!told.contains("n20"), "{told}");

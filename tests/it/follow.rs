@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::program;
-use crate::site::{LONG, Serving, Site, json as parsed};
+use crate::site::{Serving, Site, json as parsed, refusal};
 
 const TOKEN: &str = "0123456789abcdef-read";
 
@@ -29,12 +29,8 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let site = Site::new("interval_seconds = 3600");
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        site.replace("tokens", &format!("{TOKEN} read\n"));
-        std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
-        site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
-        let serving = Serving::start(&site);
-        assert_eq!(serving.line()["epoch"]["epoch"], 1);
+        let port = site.open_port(&format!("{TOKEN} read\n"));
+        let serving = Serving::routed(&site);
         let home = tempfile::tempdir().unwrap();
         let pair = Self { site, serving: Some(serving), port, home };
         pair.token(TOKEN);
@@ -95,8 +91,7 @@ impl Pair {
     /// The service publishes for these jobs.
     fn publish(&self, jobs: &str) -> u64 {
         self.site.jobs(jobs);
-        let client = sarouter::service::client::Client::new(&self.site.path("state/api.sock"), LONG);
-        client.wait(client.post::<Value>("/v1/look", &json!({}))).unwrap();
+        self.site.look();
         let line = self.serving.as_ref().unwrap().line();
         line["epoch"]["epoch"].as_u64().unwrap_or_else(|| panic!("{line}"))
     }
@@ -349,11 +344,7 @@ fn who_may_not_ask_gets_nothing() {
     for path in
         ["epochs/1/files/..%2F..%2Fservice.id", "epochs/1/files/x", "epochs/9/files", "epochs/9/files/x"]
     {
-        let client = sarouter::service::client::Client::new(&pair.site.path("state/api.sock"), LONG);
-        let answer = client.wait(client.get::<Value>(&format!("/v1/{path}")));
-        let refused =
-            matches!(&answer, Err(sarouter::service::client::ClientError::Refused { status: 404, .. }));
-        assert!(refused, "{path}: {answer:?}");
+        assert_eq!(refusal(pair.site.get(&format!("/v1/{path}"))).0, 404, "{path}");
     }
 }
 

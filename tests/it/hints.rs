@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sarouter::service::client::Client;
-
 use crate::prolog::{prolog, site};
-use crate::site::{LONG, Serving, json};
+use crate::site::{Serving, json};
 
 /// By comment, by the option of the plugin, by hand; what cannot be understood says nothing and costs nothing.
 #[test]
@@ -50,8 +48,7 @@ fn ranks_are_put_in_order_for_a_job_that_asks() {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);
     serving.line();
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let ask = |job: &str| client.wait(client.get::<serde_json::Value>(&format!("/v1/jobs/{job}/order")));
+    let ask = |job: &str| site.get(&format!("/v1/jobs/{job}/order"));
     let words = ["--nodes", "n[1,5,2,6,3,7,9-10]", "--traffic", "groups:2"];
     let (code, answer, _) = prolog(&site, &[&["--job", "31", "--rank-order"], &words[..]].concat());
     assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer}");

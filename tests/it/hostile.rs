@@ -6,25 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use sarouter::service::client::Client;
-use serde_json::Value;
-
-use crate::site::{LONG, Serving, Site};
-
-fn connect(site: &Site) -> UnixStream {
-    let stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    stream
-}
-
-/// Sends bytes, says that no more come, and returns what comes back.
-fn told(site: &Site, bytes: &[u8]) -> String {
-    let mut stream = connect(site);
-    let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
+use crate::site::{Serving, Site};
 
 fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
@@ -97,8 +79,7 @@ fn refused() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn is_well(site: &Site) {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let health: Value = client.wait(client.get("/v1/health")).unwrap();
+    let health = site.told_health();
     assert_eq!((&health["healthy"], &health["passes"]), (&true.into(), &1.into()), "{health}");
 }
 
@@ -109,8 +90,7 @@ fn open_files(serving: &Serving) -> usize {
 #[test]
 fn hostile_requests_cost_nobody_anything() {
     let site = Site::new("interval_seconds = 3600");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     is_well(&site);
     let before = open_files(&serving);
 
@@ -123,13 +103,13 @@ fn hostile_requests_cost_nobody_anything() {
         "POST /v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n\r\n{",
     ] {
         for _ in 0..20 {
-            let mut stream = connect(&site);
+            let mut stream = site.connect();
             stream.write_all(begun.as_bytes()).unwrap();
             slow.push(stream);
         }
     }
     for (what, bytes) in refused() {
-        let mut stream = connect(&site);
+        let mut stream = site.connect();
         let _ = stream.write_all(&bytes);
         // Half-closed: no more will come.
         let _ = stream.shutdown(Shutdown::Write);
@@ -145,12 +125,12 @@ fn hostile_requests_cost_nobody_anything() {
         ("other bodies where none belongs", request("GET", "/v1/health", "", "{}{}{}")),
         ("an upgrade", head("GET /v1/health HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket")),
     ] {
-        let answer = told(&site, &bytes);
+        let answer = site.raw(&bytes);
         assert!(answer.starts_with("HTTP/1.1 200"), "{what}: {answer}");
     }
     // Replayed: the same start thrice is one job.
     for _ in 0..3 {
-        let answer = told(&site, &start(r#"{"nodes": "n[2-3]", "patience_seconds": 1}"#));
+        let answer = site.raw(&start(r#"{"nodes": "n[2-3]", "patience_seconds": 1}"#));
         assert!(answer.contains(r#""start":"one_switch""#), "{answer}");
     }
     // Smuggled: what is behind a body in the length of the other header is no request of its own.
@@ -160,14 +140,14 @@ fn hostile_requests_cost_nobody_anything() {
          transfer-encoding: chunked\r\n\r\n0\r\n\r\n{hidden}",
         hidden.len() + 5
     );
-    told(&site, both.as_bytes());
+    site.raw(both.as_bytes());
     is_well(&site);
     // Many at once on one connection, and many connections.
     let mut many = "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200);
     many += "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    assert_eq!(told(&site, many.as_bytes()).matches("HTTP/1.1 200").count(), 201);
+    assert_eq!(site.raw(many.as_bytes()).matches("HTTP/1.1 200").count(), 201);
     for _ in 0..500 {
-        drop(connect(&site));
+        drop(site.connect());
     }
     is_well(&site);
     drop(slow);
@@ -185,8 +165,7 @@ fn hostile_requests_cost_nobody_anything() {
 fn mutated_requests_end_nothing() {
     const REQUESTS: u64 = 400;
     let site = Site::new("interval_seconds = 3600");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let good = [
         plan(r#"{"jobs": "7 n[1-4,9]\n8 n[05-06]"}"#),
         plan(r#"{"jobs": "{\"jobs\": [{\"job_id\": 7, \"job_state\": [\"RUNNING\"], \"nodes\": \"n[1-4]\"}]}"}"#),
@@ -214,7 +193,7 @@ fn mutated_requests_end_nothing() {
                 bytes.push(to);
             }
         }
-        let mut stream = connect(&site);
+        let mut stream = site.connect();
         // Some now announce more than comes: nobody waits for their answer.
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let _ = stream.write_all(&bytes);
@@ -224,8 +203,7 @@ fn mutated_requests_end_nothing() {
         let fine = answer.is_empty() || answer.starts_with("HTTP/1.1 2") || answer.starts_with("HTTP/1.1 4");
         assert!(fine || answer.starts_with("HTTP/1.0"), "{}: {answer}", String::from_utf8_lossy(&bytes));
     }
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let health: Value = client.wait(client.get("/v1/health")).unwrap();
+    let health = site.told_health();
     assert_eq!(health["healthy"], true, "{health}");
     assert_eq!(serving.stop(), 0);
 }

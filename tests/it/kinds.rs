@@ -1,9 +1,9 @@
 //! Every route of the API on every kind of network: a switched fabric and a direct torus.
 
-use sarouter::service::client::{Client, ClientError};
+use sarouter::service::client::ClientError;
 use serde_json::{Value, json};
 
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// What must be true of an answer: its status, and a value at a pointer into it (or words of a refusal).
 struct Wanted {
@@ -106,16 +106,8 @@ fn routes() -> Vec<Row> {
     ]
 }
 
-fn ask(site: &Site, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    match body {
-        None => client.wait(client.get(path)),
-        Some(body) => client.wait(client.post(path, body)),
-    }
-}
-
 fn check(kind: &str, site: &Site, path: &str, body: Option<&Value>, wanted: &Wanted) {
-    match ask(site, path, body) {
+    match site.ask(path, body) {
         Ok(found) => {
             assert_eq!(wanted.status, 200, "{kind} {path}: {found}");
             assert_eq!(found.pointer(wanted.at), Some(&wanted.is), "{kind} {path}: {found}");
@@ -128,31 +120,18 @@ fn check(kind: &str, site: &Site, path: &str, body: Option<&Value>, wanted: &Wan
     }
 }
 
-/// The text of a path, as `curl` would print it.
-pub fn text(site: &Site, path: &str) -> String {
-    use std::io::{Read, Write};
-    let mut stream = std::os::unix::net::UnixStream::connect(site.path("state/api.sock")).unwrap();
-    let ask = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(ask.as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200"), "{path}: {text}");
-    text
-}
-
 #[test]
 fn every_route_answers_on_every_kind_of_network() {
     let switched = Site::new("interval_seconds = 3600");
-    let serving_switched = Serving::start(&switched);
-    assert_eq!(serving_switched.line()["epoch"]["epoch"], 1);
+    let serving_switched = Serving::routed(&switched);
     let direct = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
     let serving_direct = Serving::start(&direct);
     serving_direct.ready(&direct);
     assert_eq!(direct.starts("1", "n[1,5,9]"), "in_force");
     for (serving, site) in [(&serving_switched, &switched), (&serving_direct, &direct)] {
         serving.until(|| {
-            let rows = ask(site, "/v1/epochs", None).unwrap();
-            let looks = ask(site, "/v1/snapshots", None).unwrap();
+            let rows = site.get("/v1/epochs").unwrap();
+            let looks = site.get("/v1/snapshots").unwrap();
             rows["epochs"][0].is_object() && looks["snapshots"][0].is_object()
         });
     }
@@ -169,15 +148,15 @@ fn every_route_answers_on_every_kind_of_network() {
         (&serving_direct, &direct, ["sarouter_epoch", "sarouter_jobs 1", "sarouter_fabric_cables 32"]),
     ] {
         // Until the loop has seen that nothing is held any more.
-        serving.until(|| text(site, "/metrics").contains("\nsarouter_healthy 1"));
-        let metrics = text(site, "/metrics");
+        serving.until(|| site.text("/metrics").contains("\nsarouter_healthy 1"));
+        let metrics = site.text("/metrics");
         samples
             .iter()
             .for_each(|sample| assert!(metrics.contains(&format!("\n{sample}")), "{sample}: {metrics}"));
         for file in
             ["/", "/page.js", "/more.js", "/page.css", "/picture.js", "/matrix.js", "/hand.js", "/strip.js"]
         {
-            text(site, file);
+            site.text(file);
         }
     }
     assert_eq!((serving_switched.stop(), serving_direct.stop()), (0, 0));
@@ -189,10 +168,7 @@ fn the_load_of_a_direct_torus_is_that_of_its_tables() {
     let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
     let serving = Serving::start(&site);
     serving.ready(&site);
-    assert_eq!(
-        ask(&site, "/v1/load", None).map_err(|e| e.to_string().contains("no job has got tables")),
-        Err(true)
-    );
+    assert_eq!(site.get("/v1/load").map_err(|e| e.to_string().contains("no job has got tables")), Err(true));
     assert_eq!(site.starts("1", "n[1,5,9]"), "in_force");
     assert_eq!(site.starts("2", "n[2,6]"), "in_force");
     // Every hop of every route is one route on one channel.
@@ -201,14 +177,14 @@ fn the_load_of_a_direct_torus_is_that_of_its_tables() {
         routes.lines().map(|line| line.split(' ').nth(2).unwrap().split(',').count() as u64).sum::<u64>()
     };
     let sum = |path: &str, key: &str| {
-        let load = ask(&site, path, None).unwrap();
+        let load = site.get(path).unwrap();
         load[key].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(sum("/v1/load", "now"), hops("1") + hops("2"));
     assert_eq!(sum("/v1/load", "before"), hops("1"));
     assert_eq!(sum("/v1/load?job=2", "now"), hops("2"));
     assert_eq!(sum("/v1/load?job=2", "before"), 0);
-    let jobs = ask(&site, "/v1/jobs", None).unwrap();
+    let jobs = site.get("/v1/jobs").unwrap();
     assert_eq!((&jobs["jobs"][1]["id"], &jobs["jobs"][1]["now"]["max"]), (&"2".into(), &1.into()), "{jobs}");
     assert_eq!(
         (&jobs["jobs"][0]["before"]["links"], &jobs["jobs"][1]["before"]),

@@ -1,9 +1,6 @@
 //! The delivery for OpenSM's file engine: which epochs, and what is said of a file that is not as it should be.
 
-use sarouter::service::client::Client;
-use serde_json::{Value, json};
-
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// A service that looks only when asked and delivers to `lft.txt`.
 fn delivering() -> Site {
@@ -14,14 +11,8 @@ fn delivering() -> Site {
 
 /// What is wrong, by kind and words.
 fn troubles(site: &Site) -> Vec<String> {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let health: Value = client.wait(client.get("/v1/health")).unwrap();
+    let health = site.told_health();
     health["problems"].as_array().unwrap().iter().map(|p| p.as_str().unwrap().to_string()).collect()
-}
-
-fn look(site: &Site) {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    client.wait(client.post::<Value>("/v1/look", &json!({}))).unwrap();
 }
 
 fn delivered(site: &Site) -> String {
@@ -38,15 +29,14 @@ const TWO: &str = "1|RUNNING|n[1,5,9]|100\n2|RUNNING|n[2,6]|100\n";
 fn the_file_has_what_is_in_force_and_a_stale_one_is_told() {
     let site = delivering();
     site.alter("engine = \"dfsssp\"", "engine = \"dfsssp\"\nlayers = 1");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     serving.until(|| has(&site, 1) && troubles(&site).is_empty());
     let first = delivered(&site);
     let text = |name: &str| site.path(name).display().to_string();
     let judge = |tables: &str| site.run(&["verify", "--fabric", &text("fabric.net"), "--tables", tables]).0;
     assert_eq!(judge(&text("lft.txt")), 0);
     site.jobs(TWO);
-    look(&site);
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
     serving.until(|| has(&site, 2) && troubles(&site).is_empty());
     let second = delivered(&site);
@@ -69,7 +59,7 @@ fn the_file_has_what_is_in_force_and_a_stale_one_is_told() {
     }
     // Going back is a delivery as well, also while what is in force is held.
     assert_eq!(site.run(&["rollback", "1", "--hold"]).0, 0);
-    look(&site);
+    site.look();
     serving.until(|| has(&site, 1));
     assert_eq!(delivered(&site), first);
     let is_held = |told: &[String]| told.len() == 1 && told[0].contains("holds what is in force");
@@ -86,8 +76,7 @@ fn tables_on_several_layers_are_not_delivered() {
     let site = delivering();
     let torus = sarouter::lab::generate::generate("torus:4x4,hosts=1").unwrap();
     site.replace("fabric.net", &sarouter::observe::ibnetdiscover::to_ibnetdiscover(&torus));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let told = |words: &str| troubles(&site).first().is_some_and(|trouble| trouble.contains(words));
     serving.until(|| told("epoch 1 is not delivered: its routes use "));
     assert!(told("layers, and the file engine gives no service levels"), "{:?}", troubles(&site));

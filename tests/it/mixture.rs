@@ -1,12 +1,9 @@
 //! A direct torus beside switches, in one service.
 
-use sarouter::service::client::Client;
-
 use crate::fabrics::{metrics, two};
-use crate::kinds;
 use crate::prolog::prolog;
-use crate::site::{LONG, Serving, Site, json};
-use crate::together::{health_of, passes};
+use crate::site::{Serving, Site, json};
+use crate::together::passes;
 
 /// A torus for the exchange of jobs beside the switches of [`Site`]: nodes 1 to 8 are on both.
 fn mixture() -> Site {
@@ -67,7 +64,7 @@ fn commands_and_the_interface_speak_of_a_mixture() {
     serving.ready(&site);
     serving.until(|| passes(&site, "ib0") > 0 && passes(&site, "mpi") > 0);
     // n9 and n16 are on the switches alone: nothing is wrong with that.
-    let health = health_of(&site);
+    let health = site.told_health();
     assert_eq!((&health["healthy"], &health["problems"]), (&true.into(), &serde_json::json!([])), "{health}");
     let (_, answer, _) = prolog(&site, &["--job", "3", "--nodes", "n[3,4]"]);
     assert_eq!(answer["fabrics"]["mpi"], "in_force", "{answer}");
@@ -88,15 +85,14 @@ fn commands_and_the_interface_speak_of_a_mixture() {
         assert!(has(line), "{line}: {metrics}");
     }
     assert!(!has("sarouter_jobs_with_tables{fabric=\"ib0\"}"), "{metrics}");
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     for path in
         ["/v1/fabric", "/v1/load", "/v1/jobs", "/v1/epochs", "/v1/nodes/n3", "/v1/jobs/3/nodes/n3/table"]
     {
         let mpi = format!("/fabrics/mpi{path}");
-        assert!(!kinds::text(&site, &mpi).contains("\"error\""), "{mpi}");
+        assert!(!site.text(&mpi).contains("\"error\""), "{mpi}");
     }
     for path in ["/v1/fabric", "/v1/load", "/v1/jobs", "/v1/epochs", "/v1/nodes/n3"] {
-        let answer = client.wait(client.get::<serde_json::Value>(&format!("/fabrics/ib0{path}")));
+        let answer = site.get(&format!("/fabrics/ib0{path}"));
         assert!(answer.is_ok(), "{path}: {answer:?}");
     }
     for words in [&["job"][..], &["job", "3"], &["node", "n3"], &["hold"], &["resume"]] {

@@ -1,11 +1,9 @@
 //! Names that others gave, wherever they are shown: nothing that a terminal or a browser would obey.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::program::sarouter;
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// What somebody may call a device: it would change the title of a terminal, clear it, turn the
 /// direction of text, run a script.
@@ -87,37 +85,23 @@ fn commands_and_the_files_they_write_only_show_names() {
     is_harmless("the complaint", &output.stderr, false);
 }
 
-/// What a path answers.
-fn get(site: &Site, path: &str) -> String {
-    let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
-    answer.split_once("\r\n\r\n").unwrap().1.to_string()
-}
-
 #[test]
 fn the_service_only_shows_names() {
     let site = Site::new("interval_seconds = 3600");
     fabric(&site.path("fabric.net"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let fabric = get(&site, "/v1/fabric");
+    let serving = Serving::routed(&site);
+    let fabric = site.text("/v1/fabric");
     assert!(fabric.contains("S0001"), "{fabric}");
     is_harmless("/v1/fabric", fabric.as_bytes(), true);
     for path in ["/v1/health", "/v1/load", "/v1/jobs", "/v1/epochs/1", "/metrics", "/v1/snapshots"] {
-        is_harmless(path, get(&site, path).as_bytes(), false);
+        is_harmless(path, site.text(path).as_bytes(), false);
     }
     // What Slurm's commands complain of goes into log, health file and status.
     site.squeue(&format!("printf '%s' \"{}\" >&2; exit 1", EVIL.replace('"', "\\\"")));
-    let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.write_all(b"POST /v1/look HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n").unwrap();
+    site.look();
     serving.until(|| site.health()["failing"]["message"].as_str().is_some_and(|m| m.contains("mine")));
     is_harmless("the log", site.log().as_bytes(), true);
-    is_harmless("health", get(&site, "/v1/health").as_bytes(), true);
+    is_harmless("health", site.text("/v1/health").as_bytes(), true);
     let status = site.in_words(["status"]).output().unwrap();
     is_harmless("status", &status.stdout, true);
     is_harmless("status's errors", &status.stderr, false);

@@ -2,13 +2,11 @@
 //! service and the commands really say.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 
 use boon::{Compiler, Schemas};
 use serde_json::{Value, json};
 
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// Refuses keys that a schema does not name, which the contract allows to programs but not to us.
 fn forbid_more(schema: &mut Value, is_part: bool) {
@@ -42,16 +40,10 @@ fn misfit(document: &Value, place: &str, value: &Value) -> Option<String> {
 
 /// Status, media type and body of an answer.
 fn ask(site: &Site, method: &str, path: &str, body: &str) -> (u16, String, String) {
-    let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
     let length = body.len();
     let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json";
     let asked = format!("{method} {path} HTTP/1.1\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}");
-    // It may close before all is sent.
-    let _ = stream.write_all(asked.as_bytes());
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let answer = site.raw(asked.as_bytes());
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let kind = head.lines().find_map(|line| line.strip_prefix("content-type: ")).unwrap_or_default();
@@ -125,10 +117,9 @@ fn try_all(site: &Site, document: &Value, values: &[(&str, &str)]) -> Vec<(Strin
 fn a_service_of_switches_answers_all_that_its_document_tells_as_it_tells_it() {
     let site = Site::new("interval_seconds = 3600");
     site.jobs("1|RUNNING|n[1,5,9]|100\n2|RUNNING|n[2,6]|100\n3|RUNNING|n[3-4]|100\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     site.jobs("1|RUNNING|n[1,5,9]|100\n4|RUNNING|n[7,11,15]|100\n");
-    assert_eq!(ask(&site, "POST", "/v1/look", "{}").0, 200);
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
     let document = document(&site);
     let (code, printed) = site.run(&["openapi"]);

@@ -6,8 +6,7 @@ use crate::site::{Serving, Site};
 fn a_job_whose_nodes_cannot_reach_each_other_is_told_and_so_is_the_administrator() {
     let site = Site::new("interval_seconds = 0.2\nbackoff_max_seconds = 0.2");
     site.settings("[handoff]\ndeadline_seconds = 100\nmin_length_seconds = 0\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let status = || site.run(&["status"]).1;
     assert!(!status().contains("no cable leads"));
     let fabric = sarouter::lab::generate::generate("fattree:4x4,2").unwrap();

@@ -211,8 +211,7 @@ fn no_slip_in_a_command_line_or_in_the_settings_holds_a_job() {
 /// A service that has published a second epoch for another job.
 fn with_two_epochs() -> (Site, Serving) {
     let site = site("deadline_seconds = 100");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     site.jobs("2|RUNNING|n[2,6]|100\n");
     serving.signal(rustix::process::Signal::HUP);
     assert_eq!(serving.line()["epoch"]["epoch"], 2);

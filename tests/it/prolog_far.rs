@@ -5,14 +5,14 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::prolog::{prolog, site};
-use crate::site::Serving;
+use crate::site::{Serving, free_port};
 
 const TOKEN: &str = "0123456789abcdef-write";
 
 #[test]
 fn a_controller_elsewhere_announces_jobs_with_a_token() {
     let site = site("deadline_seconds = 100\naway_seconds = 1");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     site.replace("tokens", &format!("{TOKEN} write\n0123456789abcdef-reads read\n"));
     for (name, text) in [("token", TOKEN), ("reads", "0123456789abcdef-reads"), ("open", TOKEN)] {
         site.replace(name, text);
@@ -32,7 +32,7 @@ fn a_controller_elsewhere_announces_jobs_with_a_token() {
     assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer} {said}");
     assert_eq!(serving.line()["epoch"]["jobs_added"], 1);
     // Without the right to write, with a secret that all may read, and over a network in the clear: the job starts.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = free_port();
     let away = format!("http://127.0.0.1:{closed}");
     for (url, token, why) in [
         (url.as_str(), "reads", "403"),

@@ -6,10 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sarouter::service::client::{Client, ClientError};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::site::{LONG, Serving, Site};
+use crate::site::{LONG, Serving, Site, refusal};
 
 fn serving(settings: &str) -> (Site, Serving) {
     serving_within(100, settings)
@@ -18,24 +17,8 @@ fn serving(settings: &str) -> (Site, Serving) {
 fn serving_within(seconds: u64, settings: &str) -> (Site, Serving) {
     let site = Site::new("interval_seconds = 3600");
     site.settings(&format!("[api]\ndeadline_seconds = {seconds}\n{settings}\n"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     (site, serving)
-}
-
-fn ask(site: &Site, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    match body {
-        None => client.wait(client.get(path)),
-        Some(body) => client.wait(client.post(path, body)),
-    }
-}
-
-fn refusal(result: Result<Value, ClientError>) -> (u16, String) {
-    match result {
-        Err(ClientError::Refused { status, message }) => (status, message),
-        other => panic!("not refused: {other:?}"),
-    }
 }
 
 /// A figure of a process, in KiB.
@@ -134,7 +117,7 @@ fn a_short_question_about_many_nodes_is_refused_and_costs_little() {
     );
     let slurm = r#"{"jobs": [{"job_id": 1, "job_state": "RUNNING", "nodes": "n[1-999999]"}]}"#;
     for jobs in [many.as_str(), multiplied, &each_fits, &snapshot, slurm] {
-        let (status, words) = refusal(ask(&site, "/v1/plan", Some(&json!({ "jobs": jobs }))));
+        let (status, words) = refusal(site.post("/v1/plan", &json!({ "jobs": jobs })));
         assert_eq!(status, 400, "{words}");
         assert!(words.contains("that are possible here"), "{words}");
     }
@@ -142,8 +125,8 @@ fn a_short_question_about_many_nodes_is_refused_and_costs_little() {
     assert!(peak < 128 << 10, "{peak} KiB");
     // What the machine can have is planned for.
     let fits: String = (1..100).map(|i| format!("{i} n[1-16]\n")).collect();
-    assert_eq!(ask(&site, "/v1/plan", Some(&json!({ "jobs": fits }))).unwrap()["due"], true);
-    let twice = refusal(ask(&site, "/v1/plan", Some(&json!({ "jobs": "7 n1\n8 n2\n7 n3" }))));
+    assert_eq!(site.post("/v1/plan", &json!({ "jobs": fits })).unwrap()["due"], true);
+    let twice = refusal(site.post("/v1/plan", &json!({ "jobs": "7 n1\n8 n2\n7 n3" })));
     assert_eq!(twice, (400, "jobs:3: job 7 is there twice".into()));
 }
 
@@ -154,7 +137,7 @@ fn a_question_ends_when_its_asker_is_gone() {
     drop(stream);
     serving.until(|| !answering(&serving).contains(&pid));
     // And nothing is left of it: the next one is answered.
-    assert_eq!(ask(&site, "/v1/plan", Some(&json!({}))).unwrap()["due"], false);
+    assert_eq!(site.post("/v1/plan", &json!({})).unwrap()["due"], false);
     // So does it when the service is killed.
     let (_stream, pid) = caught(&site, &serving);
     serving.signal(Signal::KILL);
@@ -168,7 +151,7 @@ fn a_question_ends_when_its_asker_is_gone() {
 fn new_load(site: &Site, serving: &Serving, epoch: &mut u64) -> UnixStream {
     *epoch += 1;
     site.jobs(&format!("2|RUNNING|n[2,{}]|100\n", 5 + *epoch % 2));
-    ask(site, "/v1/look", Some(&json!({}))).unwrap();
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], *epoch);
     begin(site, "GET", &format!("/v1/load?epoch={epoch}"))
 }
@@ -181,11 +164,11 @@ fn a_picture_that_is_late_is_there_for_whoever_asks_next() {
     assert!(answer(late).starts_with("HTTP/1.1 504"));
     // Another question waits for it, as always, and is not answered by another process.
     let path = format!("/v1/load?epoch={epoch}");
-    assert_eq!(refusal(ask(&site, &path, None)).0, 504);
+    assert_eq!(refusal(site.get(&path)).0, 504);
     assert_eq!(answering(&serving), BTreeSet::from([pid]));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
     serving.until(|| !answering(&serving).contains(&pid));
-    assert_eq!(ask(&site, &path, None).unwrap()["epoch"].as_u64(), Some(epoch));
+    assert_eq!(site.get(&path).unwrap()["epoch"].as_u64(), Some(epoch));
 }
 
 #[test]
@@ -211,9 +194,9 @@ fn a_user_has_one_answer_at_a_time_and_holds_up_nobody() {
     });
     assert_eq!(answering(&serving).len(), 1);
     // Meanwhile the service goes on.
-    assert_eq!(ask(&site, "/v1/health", None).unwrap()["healthy"], true);
+    assert_eq!(site.told_health()["healthy"], true);
     site.jobs("2|RUNNING|n[2,6]|100\n");
-    ask(&site, "/v1/look", Some(&json!({}))).unwrap();
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
     kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
     assert!(answer(first).starts_with("HTTP/1.1 200"));
@@ -227,17 +210,17 @@ fn a_user_has_one_answer_at_a_time_and_holds_up_nobody() {
 fn an_answer_that_takes_too_much_memory_costs_only_itself() {
     let (site, serving) = serving("question_memory_mib = 1");
     let large = json!({ "jobs": " ".repeat(3 << 20) });
-    let (status, words) = refusal(ask(&site, "/v1/plan", Some(&large)));
+    let (status, words) = refusal(site.post("/v1/plan", &large));
     assert_eq!(status, 503, "{words}");
     assert!(words.contains("more memory"), "{words}");
-    assert_eq!(ask(&site, "/v1/health", None).unwrap()["healthy"], true);
+    assert_eq!(site.told_health()["healthy"], true);
     assert_eq!(serving.stop(), 0);
 }
 
 #[test]
 fn a_text_longer_than_any_name_is_not_sought() {
     let (site, serving) = serving("");
-    let find = |length: usize| ask(&site, &format!("/v1/find?what={}", "n".repeat(length)), None);
+    let find = |length: usize| site.get(&format!("/v1/find?what={}", "n".repeat(length)));
     assert_eq!(find(200).unwrap()["switches"], json!([]));
     let (status, words) = refusal(find(201));
     assert_eq!(status, 400, "{words}");

@@ -191,8 +191,7 @@ fn the_interface_follows_its_settings_without_a_restart() {
 fn the_recording_follows_its_settings_without_a_restart() {
     let site = quiet();
     site.settings("[record]\nfile_mib = 1\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let recorded = || std::fs::read_to_string(site.path("state/record/000001.jsonl")).unwrap();
     let next = |jobs: &str| {
         site.jobs(jobs);
@@ -223,8 +222,7 @@ fn the_recording_follows_its_settings_without_a_restart() {
 fn the_hand_off_follows_its_settings_without_a_restart() {
     let site = quiet();
     site.settings("[handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\nmin_nodes = 5\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     let outcome = |nodes: &str| {
         let (code, text) = site.run(&["prolog", "--job", "7", "--nodes", nodes]);
         assert_eq!(code, 0, "{text}");

@@ -1,12 +1,17 @@
 //! A site of its own for a test: the program itself, with a `squeue` that is a script.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sarouter::service::client::{Client, ClientError};
 use serde_json::Value;
 
 use crate::program;
@@ -116,6 +121,66 @@ impl Site {
         std::fs::read_link(self.path("state/current")).ok()
     }
 
+    /// What the service answers.
+    pub fn get(&self, path: &str) -> Result<Value, ClientError> {
+        self.ask(path, None)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(path, Some(body))
+    }
+
+    /// With a body it is sent, without one it is asked for.
+    pub fn ask(&self, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        let client = Client::new(&self.path("state/api.sock"), LONG);
+        match body {
+            None => client.wait(client.get(path)),
+            Some(body) => client.wait(client.post(path, body)),
+        }
+    }
+
+    /// The health that the service tells.
+    pub fn told_health(&self) -> Value {
+        self.get("/v1/health").unwrap()
+    }
+
+    pub fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.path("state/api.sock")).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    /// What comes back for these bytes until the service closes, which may be before all is sent.
+    pub fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect();
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The text of a path, as `curl` prints it.
+    pub fn text(&self, path: &str) -> String {
+        let ask = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = self.raw(ask.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_string()
+    }
+
+    /// Lets the service look, and waits until it was told.
+    pub fn look(&self) {
+        assert_eq!(self.post("/v1/look", &serde_json::json!({})).unwrap(), serde_json::json!({}));
+    }
+
+    /// Opens a port of the interface, with these tokens; its number.
+    pub fn open_port(&self, tokens: &str) -> u16 {
+        let port = free_port();
+        self.replace("tokens", tokens);
+        std::fs::set_permissions(self.path("tokens"), Permissions::from_mode(0o600)).unwrap();
+        self.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
+        port
+    }
+
     /// What a service that may just be starting says of itself.
     pub fn health(&self) -> Value {
         let begun = Instant::now();
@@ -135,6 +200,19 @@ pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
+/// HTTP status and words of a refusal.
+pub fn refusal(result: Result<Value, ClientError>) -> (u16, String) {
+    match result {
+        Err(ClientError::Refused { status, message }) => (status, message),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// A running service; killed when dropped.
 pub struct Serving {
     child: Child,
@@ -146,6 +224,13 @@ pub const LONG: Duration = Duration::from_secs(120);
 impl Serving {
     pub fn start(site: &Site) -> Self {
         Self::with(site, |_| {})
+    }
+
+    /// One that has published its first epoch.
+    pub fn routed(site: &Site) -> Self {
+        let serving = Self::start(site);
+        assert_eq!(serving.line()["epoch"]["epoch"], 1);
+        serving
     }
 
     /// With a command that was changed a little.
@@ -171,7 +256,7 @@ impl Serving {
 
     /// Waits until it listens.
     pub fn ready(&self, site: &Site) {
-        self.until(|| std::os::unix::net::UnixStream::connect(site.path("state/api.sock")).is_ok());
+        self.until(|| UnixStream::connect(site.path("state/api.sock")).is_ok());
     }
 
     /// Waits until this is so.

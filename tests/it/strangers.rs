@@ -23,8 +23,7 @@ const NOBODY: u32 = 65534;
 /// A service that others reach, which looks only when asked or told of a change.
 fn open() -> (Site, Serving) {
     let site = Site::new("interval_seconds = 3600");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     for path in [site.path(""), site.path("state")] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -46,19 +45,6 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-fn told(mut stream: UnixStream, bytes: &[u8]) -> String {
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn health(site: &Site) -> Value {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    client.wait(client.get("/v1/health")).unwrap()
 }
 
 /// The niceness of a service's thread of this name.
@@ -85,22 +71,20 @@ fn whoever_only_asks_waits_for_a_turn_beside_the_loop() {
     asked += "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let (answers, taken) = as_nobody(|| {
         let begun = Instant::now();
-        let stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-        (told(stream, asked.as_bytes()), begun.elapsed())
+        (site.raw(asked.as_bytes()), begun.elapsed())
     });
     // All are answered, the first hundred at once.
     assert_eq!(answers.matches("HTTP/1.1 200").count(), ASKED);
     assert!(taken >= Duration::from_millis(10) * (ASKED as u32 - 110), "{taken:?}");
     // Whoever may change something has no pace.
-    let stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    assert_eq!(told(stream, asked.as_bytes()).matches("HTTP/1.1 200").count(), ASKED);
+    assert_eq!(site.raw(asked.as_bytes()).matches("HTTP/1.1 200").count(), ASKED);
     let refused = as_nobody(|| {
         let post =
             b"POST /v1/look HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-        told(UnixStream::connect(site.path("state/api.sock")).unwrap(), post)
+        site.raw(post)
     });
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
-    assert_eq!(health(&site)["healthy"], true);
+    assert_eq!(site.told_health()["healthy"], true);
     assert_eq!(serving.stop(), 0);
 }
 
@@ -141,7 +125,7 @@ fn a_crowd_before_the_door_keeps_no_prolog_out() {
     let own = for_writers(&path);
     let refused = as_nobody(|| UnixStream::connect(&own).unwrap_err());
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
-    assert_eq!(health(&site)["healthy"], true);
+    assert_eq!(site.told_health()["healthy"], true);
     assert_eq!(serving.stop(), 0);
     assert!(!own.exists() && !path.exists());
 }
@@ -162,13 +146,9 @@ fn attacks_keep_nobody_waiting_for_ever_and_change_nothing() {
     if !is_root() {
         return;
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let site = Site::new("interval_seconds = 3600");
-    site.replace("tokens", &format!("{TOKEN} read\n"));
-    std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let port = site.open_port(&format!("{TOKEN} read\n"));
+    let serving = Serving::routed(&site);
     for path in [site.path(""), site.path("state")] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -198,7 +178,7 @@ fn attacks_keep_nobody_waiting_for_ever_and_change_nothing() {
                 let _: Value = client.wait(client.post(&path("end"), &json!({}))).unwrap();
             }
         });
-        let health = health(&site);
+        let health = site.told_health();
         assert_eq!((&health["healthy"], &health["passes"]), (&true.into(), &1.into()), "{health}");
     }
     serving.until(|| files() <= before + 4);
@@ -220,19 +200,15 @@ fn a_pipe_in_the_place_of_a_file_is_told_and_hangs_nothing() {
     let site = Site::new("interval_seconds = 3600");
     site.alter("source = \"fabric.net\"", "source = \"fabric.net\"\nnode_map = \"map\"");
     site.replace("map", "# as the adapters are called\n");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    site.replace("tokens", "0123456789abcdef-read read\n");
-    std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let port = site.open_port(&format!("{TOKEN} read\n"));
+    let serving = Serving::routed(&site);
     for name in ["fabric.net", "map"] {
         let good = std::fs::read_to_string(site.path(name)).unwrap();
         pipe(&site.path(name));
         serving.signal(Signal::HUP);
-        serving.until(|| health(&site)["problems"].to_string().contains("not a regular file"));
+        serving.until(|| site.told_health()["problems"].to_string().contains("not a regular file"));
         site.replace(name, &good);
-        serving.until(|| health(&site)["healthy"] == true);
+        serving.until(|| site.told_health()["healthy"] == true);
     }
     pipe(&site.path("tokens"));
     std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -243,6 +219,6 @@ fn a_pipe_in_the_place_of_a_file_is_told_and_hangs_nothing() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-    assert_eq!(health(&site)["healthy"], true);
+    assert_eq!(site.told_health()["healthy"], true);
     assert_eq!(serving.stop(), 0);
 }

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use sarouter::service::client::{Client, ClientError};
 use serde_json::{Value, json};
 
 use crate::api::as_nobody;
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 
 /// What `squeue --json` says of two jobs.
 const SQUEUE: &str = r#"{"errors": [], "jobs": [
@@ -17,11 +16,6 @@ const SQUEUE: &str = r#"{"errors": [], "jobs": [
 fn asks_for_json(site: &Site) {
     site.alter("[slurm]\n", "[slurm]\nsqueue_format = \"json\"\n");
     site.jobs(SQUEUE);
-}
-
-fn get(site: &Site, path: &str) -> Result<Value, ClientError> {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    client.wait(client.get(path))
 }
 
 fn both() -> Value {
@@ -61,10 +55,9 @@ fn whoever_may_write_is_told_and_readers_where_the_settings_say_so() {
         let site = Site::new("interval_seconds = 3600");
         asks_for_json(&site);
         site.settings(&format!("[api]\n{settings}\n"));
-        let serving = Serving::start(&site);
-        assert_eq!(serving.line()["epoch"]["epoch"], 1);
-        assert_eq!(get(&site, "/v1/submissions").unwrap()["jobs"], both());
-        assert_eq!(get(&site, "/v1/epochs").unwrap()["sees_users"], true);
+        let _serving = Serving::routed(&site);
+        assert_eq!(site.get("/v1/submissions").unwrap()["jobs"], both());
+        assert_eq!(site.get("/v1/epochs").unwrap()["sees_users"], true);
         let Some(said) = as_nobody(&site) else { return };
         let said = said.lines().find(|line| line.starts_with("submissions: ")).unwrap();
         assert!(said.contains(told), "{settings}: {said}");
@@ -77,17 +70,15 @@ fn nobody_writes_who_submitted_a_job() {
     let site = Site::new("interval_seconds = 3600");
     asks_for_json(&site);
     site.settings("[traffic]\nrules = [{ user = \"qx-*\", pattern = \"ring\" }]\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let serving = Serving::routed(&site);
     for path in ["/v1/jobs", "/v1/epochs/1", "/v1/load", "/v1/snapshots", "/v1/health", "/v1/nodes/n5"] {
-        let said = get(&site, path).unwrap().to_string();
+        let said = site.get(path).unwrap().to_string();
         assert!(!said.contains("qx-"), "{path}: {said}");
     }
-    assert_eq!(get(&site, "/v1/jobs").unwrap()["jobs"][0]["pattern_from"], "rule");
+    assert_eq!(site.get("/v1/jobs").unwrap()["jobs"][0]["pattern_from"], "rule");
     // Other jobs, so that the record says who went and came.
     site.jobs(&SQUEUE.replace("n[2,6]", "n[2,6,10]"));
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    client.wait(client.post::<Value>("/v1/look", &json!({}))).unwrap();
+    site.look();
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
     let (_, text) = site.run(&["status"]);
     assert!(text.contains("epoch") && !text.contains("qx-"), "{text}");
@@ -113,7 +104,7 @@ fn it_is_told_on_a_direct_torus_and_of_each_of_several_fabrics() {
     asks_for_json(&torus);
     let serving = Serving::start(&torus);
     serving.ready(&torus);
-    serving.until(|| get(&torus, "/v1/submissions").is_ok_and(|answer| answer["jobs"] == both()));
+    serving.until(|| torus.get("/v1/submissions").is_ok_and(|answer| answer["jobs"] == both()));
     assert_eq!(serving.stop(), 0);
 
     let site = crate::fabrics::two("");
@@ -122,7 +113,7 @@ fn it_is_told_on_a_direct_torus_and_of_each_of_several_fabrics() {
     serving.line();
     serving.line();
     for fabric in ["ib0", "ib1"] {
-        let answer = get(&site, &format!("/fabrics/{fabric}/v1/submissions")).unwrap();
+        let answer = site.get(&format!("/fabrics/{fabric}/v1/submissions")).unwrap();
         assert_eq!(answer["jobs"], both(), "{fabric}");
     }
     assert_eq!(serving.stop(), 0);

@@ -1,10 +1,8 @@
 //! Several fabrics look together: Slurm is asked once for all, and none waits for another.
 
-use sarouter::service::client::Client;
-
 use crate::fabrics::{JOB, two};
 use crate::prolog::prolog;
-use crate::site::{LONG, Serving, Site};
+use crate::site::{Serving, Site};
 use crate::troubles::Line;
 
 /// Lets the script count how often it is asked, one line each, and slows it down so that looks meet.
@@ -19,14 +17,9 @@ fn asked(site: &Site) -> usize {
     std::fs::read_to_string(site.path("asked")).unwrap_or_default().lines().count()
 }
 
-pub fn health_of(site: &Site) -> serde_json::Value {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    client.wait(client.get::<serde_json::Value>("/v1/health")).unwrap()
-}
-
 /// Good passes of a fabric.
 pub fn passes(site: &Site, name: &str) -> u64 {
-    health_of(site)["fabrics"][name]["passes"].as_u64().unwrap()
+    site.told_health()["fabrics"][name]["passes"].as_u64().unwrap()
 }
 
 #[test]
@@ -36,29 +29,28 @@ fn slurm_is_asked_once_for_all_fabrics() {
     let serving = Serving::start(&site);
     serving.line();
     serving.line();
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     let both = |least: u64| passes(&site, "ib0") >= least && passes(&site, "ib1") >= least;
     serving.until(|| both(1));
     assert_eq!(asked(&site), 1, "the first look of both");
     for round in 2..6 {
         // Later than a look that somebody wants too soon.
         std::thread::sleep(std::time::Duration::from_millis(1100));
-        client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
+        site.look();
         serving.until(|| both(round));
         assert_eq!(asked(&site), round as usize, "round {round}");
     }
     // One fabric looks: the other has the answer too.
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    client.wait(client.post::<serde_json::Value>("/fabrics/ib1/v1/look", &())).unwrap();
+    site.post("/fabrics/ib1/v1/look", &serde_json::json!({})).unwrap();
     serving.until(|| both(6));
     assert_eq!(asked(&site), 6);
     // It fails once, and is told once.
     std::fs::write(site.path("mute"), "").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
-    let failing = |name: &str| health_of(&site)["fabrics"][name]["failing"]["stage"] == "jobs";
+    site.look();
+    let failing = |name: &str| site.told_health()["fabrics"][name]["failing"]["stage"] == "jobs";
     serving.until(|| failing("ib0") && failing("ib1"));
-    let problems = health_of(&site)["problems"].take();
+    let problems = site.told_health()["problems"].take();
     let problems = problems.as_array().unwrap();
     assert_eq!(problems.len(), 1, "{problems:?}");
     let text = problems[0].as_str().unwrap();
@@ -77,18 +69,16 @@ fn a_trouble_of_one_fabric_is_told_in_every_place_by_its_name() {
     });
     serving.line();
     serving.line();
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let look = || drop(client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap());
     let everywhere = |is_there: bool| {
-        look();
-        let health = health_of(&site);
+        site.look();
+        let health = site.told_health();
         let systemd = line.0.lock().unwrap().clone();
         let both: Vec<&str> = systemd.split(" | ").collect();
         let held = "sarouter_trouble_since_seconds{fabric=\"ib1\",kind=\"held\"}";
         let (code, status) = site.run(&["status"]);
         let said = [
             health["problems"].to_string().contains("ib1: ") && health["healthy"] == false,
-            crate::kinds::text(&site, "/metrics").contains(held),
+            site.text("/metrics").contains(held),
             both.len() == 2 && both[0].ends_with("all well") && both[1].contains("holds what is in force"),
             code == 1 && status.contains("new spines"),
         ];
@@ -121,8 +111,8 @@ fn a_fabric_that_is_slow_to_read_holds_up_no_other() {
     let serving = Serving::start(&site);
     assert_eq!(serving.line()["fabric"], "ib0");
     let mut waiting = site.command(&["prolog"]).args(JOB).spawn().unwrap();
-    serving.until(|| health_of(&site)["fabrics"]["ib0"]["handoff"]["started"]["in_force"] == 1);
-    let slow = health_of(&site)["fabrics"]["ib1"].take();
+    serving.until(|| site.told_health()["fabrics"]["ib0"]["handoff"]["started"]["in_force"] == 1);
+    let slow = site.told_health()["fabrics"]["ib1"].take();
     assert_eq!(
         (&slow["passes"], &slow["handoff"]["waiting_jobs"][0]["job"]),
         (&0.into(), &"7".into()),
@@ -148,7 +138,7 @@ fn a_job_waits_for_all_fabrics_at_once() {
         };
         let mut both = None;
         serving.until(|| {
-            let health = health_of(&site);
+            let health = site.told_health();
             both = of(&health, "ib0").zip(of(&health, "ib1"));
             both.is_some() || waiting.is_finished()
         });

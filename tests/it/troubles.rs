@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use sarouter::service::client::Client;
 use serde_json::{Value, json};
 
 use crate::site::{LONG, Serving, Site, json as parsed};
@@ -216,10 +215,9 @@ impl Line {
 }
 
 fn get(site: &Site, path: &str) -> String {
-    let client = Client::new(&site.path("state/api.sock"), LONG);
     match path {
-        "/metrics" => crate::kinds::text(site, path),
-        path => client.wait(client.get::<Value>(path)).unwrap().to_string(),
+        "/metrics" => site.text(path),
+        path => site.get(path).unwrap().to_string(),
     }
 }
 
@@ -311,7 +309,7 @@ fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     opensm(&site, &[]);
     assert_eq!(serving.line()["acknowledged"]["epoch"], 1);
-    let page = crate::kinds::text(&site, "/strip.js");
+    let page = site.text("/strip.js");
     assert!(
         page.contains("troubles.map(({ text, since, remedy })"),
         "the page shows what is wrong, word for word"

@@ -3,27 +3,16 @@
 use std::collections::BTreeSet;
 
 use sarouter::observe::hostlist;
-use sarouter::service::client::{Client, ClientError};
 use serde_json::{Value, json};
 
-use crate::site::{LONG, Serving, Site};
-
-fn refusal(result: Result<Value, ClientError>) -> (u16, String) {
-    match result {
-        Err(ClientError::Refused { status, message }) => (status, message),
-        other => panic!("not refused: {other:?}"),
-    }
-}
+use crate::site::{Serving, Site, refusal};
 
 #[test]
 fn another_engine_stands_beside_what_is_in_force_and_nodes_are_chosen_among_free_ones() {
     let site = Site::new("interval_seconds = 3600");
     site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n2|RUNNING|n[3,7]|100\n");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let get = |path: &str| client.wait(client.get::<Value>(path));
-    let post = |path: &str, body: Value| client.wait(client.post::<Value>(path, &body));
+    let serving = Serving::routed(&site);
+    let (get, post) = (|path: &str| site.get(path), |path: &str, body: Value| site.post(path, &body));
 
     let plan = std::fs::read(site.path("state/epochs/000001/plan.json")).unwrap();
     let after = serde_json::from_slice::<Value>(&plan).unwrap()["after"].take();
@@ -70,12 +59,9 @@ fn only_nodes_that_slurm_calls_idle_are_free_where_it_says_so() {
     site.replace("states", STATES);
     sinfo(&format!("echo >>{here}/asked; cat {here}/states"));
     site.settings(&format!("[placement]\nsinfo = \"{here}/sinfo\"\n"));
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let client = Client::new(&site.path("state/api.sock"), LONG);
-    let place = |nodes: usize| -> Value {
-        client.wait(client.get(&format!("/v1/place?nodes={nodes}&pattern=ring"))).unwrap()
-    };
+    let serving = Serving::routed(&site);
+    let place =
+        |nodes: usize| -> Value { site.get(&format!("/v1/place?nodes={nodes}&pattern=ring")).unwrap() };
     let asked = || std::fs::read_to_string(site.path("asked")).unwrap().lines().count();
     let free: BTreeSet<_> = hostlist::expand("n[10,12-16]").unwrap().into_iter().collect();
     for count in [2, 3, 4, 5, 6] {
