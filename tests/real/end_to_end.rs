@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Guid, LayerBudget, Promise, TerminalId};
@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::handoff::lanes_of;
 use crate::lanes::assert_lanes;
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, read_fts, run, unreached};
+use crate::testbed::{Running, Testbed, assert_in_force, assert_sls, await_some, read_fts, run, unreached};
 
 /// A bed with Slurm, and the service on it.
 pub struct Cluster {
+    service: Running,
     pub bed: Testbed,
     pub fabric: Fabric,
     config: PathBuf,
-    service: Child,
 }
 
 impl Cluster {
@@ -42,7 +42,7 @@ impl Cluster {
         let config = bed.path().join("sarouter.toml");
         let text = fs::read_to_string(&config).unwrap();
         fs::write(&config, edit(text)).unwrap();
-        let service = Self::sarouter(&bed, &config, &["serve"]).spawn().unwrap();
+        let service = Running::spawn(&mut Self::sarouter(&bed, &config, &["serve"]));
         Self { bed, fabric, config, service }
     }
 
@@ -60,7 +60,7 @@ impl Cluster {
         let _ = self.service.kill();
         let _ = self.service.wait();
         let mut command = Self::sarouter(&self.bed, &self.config, &["serve"]);
-        self.service = command.envs(environment.iter().map(|(k, v)| (k, v))).spawn().unwrap();
+        self.service = Running::spawn(command.envs(environment.iter().map(|(k, v)| (k, v))));
     }
 
     /// Whether the service has ended by itself.
@@ -173,8 +173,6 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = self.service.kill();
-        let _ = self.service.wait();
         if std::thread::panicking() {
             let log = fs::read_to_string(self.bed.path().join("log/service.log")).unwrap_or_default();
             eprintln!("the service said:\n{log}\nhealth: {}", self.health());

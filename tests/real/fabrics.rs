@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Guid};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::coverage::elsewhere;
 use crate::prolog::EPILOG;
 use crate::script::script;
-use crate::testbed::{Testbed, assert_in_force, await_some, print_logs, run};
+use crate::testbed::{Running, Testbed, assert_in_force, await_some, print_logs, run};
 
 /// Seconds that a job may wait.
 const DEADLINE: f64 = 40.0;
@@ -40,10 +40,10 @@ const LINES: [&str; 4] = [
 
 /// 16 nodes with an adapter on each of two subnets: two nodes share a leaf of the one, four of the other.
 struct Cluster {
+    service: Option<Running>,
     /// With Slurm.
     ib0: (Testbed, Fabric),
     ib1: (Testbed, Fabric),
-    service: Option<Child>,
 }
 
 impl Cluster {
@@ -101,7 +101,7 @@ impl Cluster {
     fn serve(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.path("log/service.log")).unwrap();
         let mut command = self.command(&["serve", "-v"]);
-        self.service = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
+        self.service = Some(Running::spawn(command.stderr(log).stdout(Stdio::null())));
         await_some("the service", || self.path("service/api.sock").exists().then_some(()));
     }
 
@@ -139,10 +139,6 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
-        }
         if std::thread::panicking() {
             print_logs(self.ib0.0.path(), &["prolog.log", "service.log", "slurmctld.log"]);
         }

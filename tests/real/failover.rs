@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Instant;
 
 use sarouter::lab::generate::generate;
@@ -13,19 +13,9 @@ use sarouter::publish::{Epoch, EpochStore};
 
 use crate::end_to_end::Cluster;
 use crate::service::certificate;
-use crate::testbed::{assert_in_force, await_some, run, unreached};
+use crate::testbed::{Running, assert_in_force, await_some, run, unreached};
 
 const TOKEN: &str = "0123456789abcdef-read";
-
-/// What keeps the standby's state directory; ends with the test.
-struct Follow(Child);
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A cluster whose service can be followed over TLS.
 fn followed(port: u16) -> Cluster {
@@ -85,7 +75,8 @@ fn a_standby_takes_over_with_the_epoch_in_force_and_gives_it_back() {
     follow.args(["follow", &format!("https://localhost:{port}"), "--interval", "1", "--token-file"]);
     follow.arg(bed.join("token")).arg("--ca").arg(bed.join("cert.pem"));
     follow.arg("--state").arg(standby(&cluster)).env("SAROUTER_LOG", "error");
-    let _follow = Follow(follow.spawn().unwrap());
+    // It keeps the standby's state directory.
+    let _follow = Running::spawn(&mut follow);
     await_some("the first copy", || copied(&cluster));
 
     // Under load; the standby has each epoch.

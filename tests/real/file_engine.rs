@@ -2,26 +2,19 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::Fabric;
 use sarouter::observe::ibnetdiscover::to_net;
 use sarouter::publish::EpochStore;
 
-use crate::testbed::{Testbed, assert_in_force, await_some, expected, run, unreached};
+use crate::testbed::{Running, Testbed, assert_in_force, await_some, expected, run, unreached};
 
 /// OpenSM as a vendor's manager would run it, and the service beside it.
 struct Site {
+    service: Running,
     bed: Testbed,
-    service: Child,
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.service.kill();
-        let _ = self.service.wait();
-    }
 }
 
 impl Site {
@@ -48,7 +41,7 @@ impl Site {
         let log = fs::File::create(path("log/service.log")).unwrap();
         let mut serve = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         serve.args(["serve", "--config"]).arg(path("sarouter.toml")).stdout(Stdio::null()).stderr(log);
-        let service = serve.spawn().unwrap();
+        let service = Running::spawn(&mut serve);
         let site = Self { bed, service };
         site.await_file(1);
         site

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use sarouter::lab::generate::generate;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::script;
 use crate::spank::plugin;
-use crate::testbed::{Testbed, await_some, print_logs, slurm_version};
+use crate::testbed::{Running, Testbed, await_some, print_logs, slurm_version};
 
 /// Only so that a broken test ends.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -26,8 +26,8 @@ const HOOK: &str = "#!/bin/sh\nexport SLURM_CONF=@BED@/slurm/slurm.conf\nexec @S
 
 /// Eight nodes under four leaves, a service that each job is announced to, and slurmds with the plugin.
 struct Bed {
+    service: RefCell<Option<Running>>,
     bed: Testbed,
-    service: RefCell<Option<Child>>,
 }
 
 impl Bed {
@@ -80,15 +80,12 @@ impl Bed {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
         command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
-        self.service.replace(Some(command.spawn().unwrap()));
+        self.service.replace(Some(Running::spawn(&mut command)));
         await_some("the service", || self.ask(&["status"]).map(drop));
     }
 
     fn kill_service(&self) {
-        if let Some(mut service) = self.service.take() {
-            service.kill().unwrap();
-            service.wait().unwrap();
-        }
+        drop(self.service.take());
     }
 
     fn run(&self, program: &str, words: &[&str]) -> Output {
@@ -132,10 +129,6 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
-        }
         if std::thread::panicking() {
             print_logs(self.bed.path(), &["hook.log", "service.log", "slurmctld.log"]);
         }

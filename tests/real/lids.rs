@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Guid, Lid, LidSet, Tables, TerminalId};
@@ -12,7 +12,7 @@ use sarouter::publish::{Epoch, EpochStore};
 use serde_json::Value;
 
 use crate::plugin::{layered, routed};
-use crate::testbed::{Lfts, Testbed, await_some, dest_guid, run};
+use crate::testbed::{Lfts, Running, Testbed, await_some, dest_guid, run};
 
 /// A bed whose OpenSM gives each port of a host this many LIDs, as a power of two.
 pub fn bed_with(fabric: &Fabric, lmc: u8) -> Testbed {
@@ -155,9 +155,9 @@ fn routes_for_two_lids_are_refused_where_ports_have_others() {
 
 /// OpenSM with LMC 1 and the service on it; jobs are what the prolog announces and the spool lists.
 struct Site {
+    service: Running,
     bed: Testbed,
     fabric: Fabric,
-    service: Child,
     /// Jobs that run, with the LIDs they were told.
     running: BTreeMap<u32, (&'static str, LidSet)>,
 }
@@ -176,7 +176,7 @@ impl Site {
         let more = "lmc = 1\n[spool]\ndirectory = \"spool\"\n\
              [handoff]\ndeadline_seconds = 300\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n";
         fs::write(&config, text + more).unwrap();
-        let service = Self::sarouter(&bed, &["serve"]).spawn().unwrap();
+        let service = Running::spawn(&mut Self::sarouter(&bed, &["serve"]));
         Self { bed, fabric, service, running: BTreeMap::new() }
     }
 
@@ -252,8 +252,6 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        let _ = self.service.kill();
-        let _ = self.service.wait();
         if std::thread::panicking() {
             let log = fs::read_to_string(self.bed.path().join("log/service.log")).unwrap_or_default();
             eprintln!("the service said:\n{log}");
@@ -288,7 +286,7 @@ fn epochs_leave_the_lids_in_use(spec: &str) {
             assert!(site.service.wait().unwrap().success());
             // What the next one says is to be seen.
             fs::remove_file(site.bed.state().join("health.json")).unwrap();
-            site.service = Site::sarouter(&site.bed, &["serve"]).spawn().unwrap();
+            site.service = Running::spawn(&mut Site::sarouter(&site.bed, &["serve"]));
             site.await_current();
         }
         let used: BTreeSet<LidSet> = site.running.values().map(|(_, told)| *told).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use sarouter::observe::hostlist::expand;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Testbed, await_some, plugin_dir, root, run};
+use crate::testbed::{Running, Testbed, await_some, plugin_dir, root, run};
 
 /// A Slurm of 32 nodes under eight leaves, with the rule that tags jobs.
 pub struct Cluster {
+    service: Option<Running>,
     pub bed: Testbed,
-    service: Option<Child>,
 }
 
 pub const NODES: &str = "fattree:8x4,2";
@@ -56,7 +56,7 @@ impl Cluster {
     pub fn serve(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.bed.path().join("log/service.log"));
         let mut command = self.sarouter(&["serve", "-v"]);
-        self.service = Some(command.stdout(Stdio::null()).stderr(log.unwrap()).spawn().unwrap());
+        self.service = Some(Running::spawn(command.stdout(Stdio::null()).stderr(log.unwrap())));
     }
 
     fn signal(&self, signal: Signal) {
@@ -158,10 +158,6 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log());
-        }
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
         }
     }
 }

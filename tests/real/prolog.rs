@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +15,7 @@ use sarouter::verify::{Beside, Checks, judge_jobs, layers_of_group};
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, print_logs, run};
+use crate::testbed::{Running, Testbed, assert_in_force, assert_sls, await_some, print_logs, run};
 
 /// Jobs that go through the hand-off in one run; `SAROUTER_JOBS` asks for another number.
 const JOBS: usize = 200;
@@ -65,9 +65,9 @@ pub fn hooks(bed: &Path, program: &str) {
 
 /// A Slurm that announces each job, an OpenSM with the plugin, and a service. What each job saw is noted.
 pub struct Cluster {
+    pub service: Option<Running>,
     pub bed: Testbed,
     pub fabric: Fabric,
-    pub service: Option<Child>,
 }
 
 impl Cluster {
@@ -113,7 +113,7 @@ impl Cluster {
         let mut command = Command::new(program);
         command.args(["serve", "-v", "--config"]).arg(self.path("sarouter.toml"));
         command.env("SLURM_CONF", self.path("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
-        self.service = Some(command.spawn().unwrap());
+        self.service = Some(Running::spawn(&mut command));
         await_some("the service", || self.path("state/api.sock").exists().then_some(()));
     }
 
@@ -227,10 +227,6 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
-        }
         if std::thread::panicking() {
             print_logs(self.bed.path(), &["prolog.log", "service.log", "slurmctld.log"]);
         }

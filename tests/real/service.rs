@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::testbed::{await_some, run};
+use crate::testbed::{Running, await_some, run};
 
 struct Service {
+    _child: Running,
     dir: tempfile::TempDir,
-    child: Child,
     port: u16,
 }
 
@@ -36,16 +36,13 @@ impl Service {
              [routing]\nmin_gain_seconds = 0\n"
         );
         fs::write(path("sarouter.toml"), settings).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sarouter"))
-            .args(["serve", "--format", "json", "--config"])
-            .arg(path("sarouter.toml"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        serve.args(["serve", "--format", "json", "--config"]).arg(path("sarouter.toml"));
+        let mut child = Running::spawn(serve.stdout(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("\"epoch\""), "{line}");
-        Self { dir, child, port }
+        Self { _child: child, dir, port }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,13 +63,6 @@ impl Service {
             Some(0) => Ok(String::from_utf8(output.stdout).unwrap()),
             code => Err(code.unwrap_or(-1)),
         }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

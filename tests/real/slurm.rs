@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Testbed, assert_in_force, await_some, root, run, slurm_version};
+use crate::testbed::{Running, Testbed, assert_in_force, await_some, root, run, slurm_version};
 
 fn slurm_conf(bed: &Testbed) -> String {
     bed.path().join("slurm/slurm.conf").to_str().unwrap().to_string()
@@ -170,20 +170,16 @@ fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
 
 /// `sarouter serve` on a bed.
 struct Serving {
-    child: Child,
+    child: Running,
     lines: Receiver<String>,
 }
 
 impl Serving {
     fn start(bed: &Testbed, config: &PathBuf) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sarouter"))
-            .args(["serve", "--format", "json", "--config"])
-            .arg(config)
-            .env("SLURM_CONF", slurm_conf(bed))
-            .env("SAROUTER_BED", bed.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        serve.args(["serve", "--format", "json", "--config"]).arg(config).stdout(Stdio::piped());
+        serve.env("SLURM_CONF", slurm_conf(bed)).env("SAROUTER_BED", bed.path());
+        let mut child = Running::spawn(&mut serve);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|l| send.send(l)));
@@ -201,13 +197,6 @@ impl Serving {
         let value: Value = serde_json::from_str(&line).unwrap();
         eprintln!("{line}");
         value.get(kind).unwrap_or_else(|| panic!("wanted {kind}: {line}")).clone()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -16,7 +16,7 @@ use sarouter::observe::slurm::{Squeue, SqueueFormat};
 use sarouter::observe::slurmrestd::{RestError, Slurmrestd};
 use sarouter::observe::source::{JobSource, PollError};
 
-use crate::testbed::{await_some, run, slurm_version};
+use crate::testbed::{Running, await_some, run, slurm_version};
 
 const LONG: Duration = Duration::from_secs(120);
 const NODES: usize = 1600;
@@ -29,7 +29,7 @@ const ROUNDS: usize = 10;
 struct Cluster {
     dir: tempfile::TempDir,
     daemons: Vec<Child>,
-    rest: Option<Child>,
+    rest: Option<Running>,
     port: u16,
     runtime: tokio::runtime::Runtime,
 }
@@ -159,20 +159,14 @@ impl Cluster {
             fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
         }
         let _ = fs::remove_file(socket.join("socket"));
-        let child = slurmrestd(&self.conf(), &self.path("slurmrestd.log"), "rest_auth/jwt")
-            .args([format!("127.0.0.1:{}", self.port), format!("unix:{dir}/restd/socket")])
-            .env("SLURM_JWT", "daemon")
-            .spawn()
-            .unwrap();
-        self.rest = Some(child);
+        let mut rest = slurmrestd(&self.conf(), &self.path("slurmrestd.log"), "rest_auth/jwt");
+        rest.args([format!("127.0.0.1:{}", self.port), format!("unix:{dir}/restd/socket")]);
+        self.rest = Some(Running::spawn(rest.env("SLURM_JWT", "daemon")));
         await_some("slurmrestd", || std::net::TcpStream::connect(("127.0.0.1", self.port)).ok());
     }
 
     fn stop_rest(&mut self) {
-        if let Some(mut rest) = self.rest.take() {
-            let _ = rest.kill();
-            let _ = rest.wait();
-        }
+        self.rest = None;
     }
 
     fn slurm(&self, program: &str, arguments: &[&str]) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::{JobId, Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
@@ -12,7 +12,7 @@ use sarouter::route::angara::{Limits, engine};
 use sarouter::verify::angara::accept;
 
 use crate::script::script;
-use crate::testbed::{Testbed, await_some, root, run};
+use crate::testbed::{Running, Testbed, await_some, root, run};
 
 /// The plugin, built if it is not.
 pub fn plugin() -> PathBuf {
@@ -298,28 +298,16 @@ fn a_job_that_a_job_submits_keeps_nothing_of_it() {
     }
 }
 
-/// A running service; ends with the test.
-pub struct Service(Child);
-
-impl Service {
-    /// By the settings of a bed; its socket is there.
-    pub fn start(bed: &Testbed) -> Self {
-        let dir = bed.path();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
-        command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stdout(Stdio::null());
-        let log = fs::File::create(dir.join("log/service.log")).unwrap();
-        let service = Self(command.stderr(log).spawn().unwrap());
-        await_some("the service", || bed.state().join("api.sock").exists().then_some(()));
-        service
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The service, by the settings of a bed; its socket is there.
+pub fn serve(bed: &Testbed) -> Running {
+    let dir = bed.path();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
+    command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stdout(Stdio::null());
+    let log = fs::File::create(dir.join("log/service.log")).unwrap();
+    let service = Running::spawn(command.stderr(log));
+    await_some("the service", || bed.state().join("api.sock").exists().then_some(()));
+    service
 }
 
 /// From the announcement to the first task with the running service: two jobs at once, each on half of
@@ -329,7 +317,7 @@ impl Drop for Service {
 fn with_the_service_each_node_has_its_table_before_the_first_task_and_nothing_after() {
     let bed = Bed::announcing();
     let dir = bed.bed.path();
-    let _service = Service::start(&bed.bed);
+    let _service = serve(&bed.bed);
     // Both hold their nodes until both have been looked at.
     let d = dir.display();
     let script = format!(

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use sarouter::model::rng::Rng;
 
 use crate::end_to_end::{Cluster, Mount, fill};
 use crate::slurmrestd::slurmrestd;
-use crate::testbed::{Testbed, root, run, unreached};
+use crate::testbed::{Running, Testbed, root, run, unreached};
 use crate::watch::{Lost, Watch};
 
 /// Only so that a broken test ends.
@@ -38,15 +38,9 @@ struct Storm {
     opensm: bool,
     slurm: bool,
     /// slurmrestd, of which the service hears of jobs.
-    rest: Option<Child>,
+    rest: Option<Running>,
     full: bool,
     environment: Vec<(&'static str, PathBuf)>,
-}
-
-impl Drop for Storm {
-    fn drop(&mut self) {
-        self.stop_rest();
-    }
 }
 
 impl Storm {
@@ -95,10 +89,7 @@ impl Storm {
 
     /// Whether there was one.
     fn stop_rest(&mut self) -> bool {
-        let Some(mut rest) = self.rest.take() else { return false };
-        let _ = rest.kill();
-        let _ = rest.wait();
-        true
+        self.rest.take().is_some()
     }
 
     /// On a socket that knows its peer.
@@ -107,9 +98,8 @@ impl Storm {
         let socket = bed.join("restd/socket");
         let _ = fs::remove_file(&socket);
         let (conf, log) = (bed.join("slurm/slurm.conf"), bed.join("log/slurmrestd.log"));
-        let rest =
-            slurmrestd(&conf, &log, "rest_auth/local").arg(format!("unix:{}", socket.display())).spawn();
-        self.rest = Some(rest.unwrap());
+        let mut rest = slurmrestd(&conf, &log, "rest_auth/local");
+        self.rest = Some(Running::spawn(rest.arg(format!("unix:{}", socket.display()))));
     }
 
     /// On both fabrics at the same moment.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,35 @@ pub fn run(command: &mut Command) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
     text
+}
+
+/// A process that ends with the test.
+pub struct Running(Child);
+
+impl Running {
+    pub fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")))
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The version of Slurm that is here: (22, 5) for `slurm-wlm 22.05.8`.

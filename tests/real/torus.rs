@@ -18,8 +18,8 @@ use sarouter::verify::angara::judge;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::spank::{Service, plugin, prepare};
-use crate::testbed::{Testbed, await_some, print_logs, run};
+use crate::spank::{plugin, prepare, serve};
+use crate::testbed::{Running, Testbed, await_some, print_logs, run};
 
 /// The torus and the number of jobs; `SAROUTER_TORUS="6x6x5 100"` asks for others.
 const USUAL: (&str, usize) = ("4x3x2", 12);
@@ -42,7 +42,7 @@ exit 0
 struct Site {
     bed: Testbed,
     sizes: Vec<usize>,
-    service: Option<Service>,
+    service: Option<Running>,
     failed: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Site {
         let sizes = sizes.split('x').map(|n| n.parse().unwrap()).collect();
         let mut site = Self { bed, sizes, service: None, failed: Vec::new() };
         site.describe();
-        site.service = Some(Service::start(&site.bed));
+        site.service = Some(serve(&site.bed));
         site
     }
 
