@@ -12,18 +12,14 @@ use sarouter::verify::Beside;
 use serde_json::{Value, json};
 
 use crate::live::{Site, judge};
+use crate::opensm_status::opensm_status;
 use crate::site::{self, Serving};
 
 /// What the plugin in OpenSM says of the epoch that it has in force, and of one that it refused.
 fn opensm(site: &site::Site, generation: u64, refused: Option<u64>) {
-    let status = json!({
-        "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": true,
-        "written": chrono::Utc::now(), "heartbeat": 3600, "engine": "sarouter", "generation": generation,
-        "fingerprint": "00", "layers": 1, "acknowledged": "2026-01-01T00:00:00Z", "routings": 2,
-        "lost_entries": 0, "uncovered_lids": 0, "guest_lids": 0,
-        "refused_generation": refused, "refused_reason": refused.map(|_| "a test"),
-    });
-    site.replace("state/opensm-status.json", &status.to_string());
+    let refusal =
+        [("refused_generation", json!(refused)), ("refused_reason", json!(refused.map(|_| "a test")))];
+    site.replace("state/opensm-status.json", &opensm_status(generation, &refusal));
 }
 
 /// What each policy of a recording says of the switches.

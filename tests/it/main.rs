@@ -62,6 +62,8 @@ mod nue;
 #[path = "../shared/often.rs"]
 mod often;
 mod openapi;
+#[path = "../shared/opensm_status.rs"]
+mod opensm_status;
 mod order;
 mod outputs;
 mod parted;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 
+use crate::opensm_status::opensm_status;
 use crate::site::{LONG, Serving, Site, json as parsed};
 
 /// A trouble: its kind, words that tell it, how it comes and how it goes.
@@ -73,15 +74,7 @@ fn of_every_kind(source: &'static str, words: &'static str) -> Vec<Trouble> {
 fn opensm(site: &Site, edit: &[(&str, Value)]) {
     let current = std::fs::read_link(site.path("state/current")).unwrap();
     let epoch: u64 = current.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    let mut status = json!({
-        "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": true,
-        "written": Utc::now(), "heartbeat": 3600, "engine": "sarouter", "generation": epoch,
-        "fingerprint": "00", "layers": 1, "acknowledged": Utc::now(), "asked": null, "routings": 2,
-        "lost_entries": 0, "stranded_pairs": 0, "uncovered_lids": 0, "guest_lids": 0,
-        "refused_generation": null, "refused_reason": null, "warning": null
-    });
-    edit.iter().for_each(|(key, value)| status[*key] = value.clone());
-    site.replace("state/opensm-status.json", &status.to_string());
+    site.replace("state/opensm-status.json", &opensm_status(epoch, edit));
 }
 
 /// Those that the plugin in OpenSM tells.

@@ -24,6 +24,8 @@ mod mend;
 mod mpi;
 #[path = "../shared/often.rs"]
 mod often;
+#[path = "../shared/opensm_status.rs"]
+mod opensm_status;
 mod package;
 mod page;
 mod page_address;

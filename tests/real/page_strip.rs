@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use chrono::Utc;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::browser::Browser;
+use super::opensm_status::opensm_status;
 use super::page::{Site, direct_torus, island, open, text};
 use super::page_compare::by_hand;
 use super::testbed::run;
@@ -19,16 +19,8 @@ fn state(browser: &Browser, word: &str) -> String {
 
 /// What OpenSM's plugin would write.
 fn opensm_says(site: &Site, edit: &[(&str, Value)]) {
-    let mut status = json!({
-        "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": true,
-        "written": Utc::now(), "heartbeat": 3600, "engine": "sarouter", "generation": 2,
-        "fingerprint": "00", "layers": 1, "acknowledged": Utc::now(), "asked": null, "routings": 2,
-        "lost_entries": 0, "stranded_pairs": 0, "uncovered_lids": 0, "guest_lids": 0,
-        "refused_generation": null, "refused_reason": null, "warning": null
-    });
-    edit.iter().for_each(|(key, value)| status[*key] = value.clone());
     let path = site.directory.path().join("state/opensm-status.json");
-    fs::write(path.with_extension("new"), status.to_string()).unwrap();
+    fs::write(path.with_extension("new"), opensm_status(2, edit)).unwrap();
     fs::rename(path.with_extension("new"), path).unwrap();
 }
 
