@@ -74,25 +74,12 @@ pub fn accept<T: AsRef<Tables>>(
     value: T,
     budget: LayerBudget,
 ) -> Result<Verified<T>, Verdict> {
-    accept_jobs(fabric, value, budget, &[])
+    accept_promise(fabric, value, budget, Promise::TOLD, Beside::default(), &[]).map_err(|refused| refused.1)
 }
 
-/// Like [`accept`]; also, all routes inside each of these groups must be on one layer.
-///
-/// # Errors
-/// The verdict, if rejected.
-pub fn accept_jobs<T: AsRef<Tables>>(
-    fabric: &Fabric,
-    value: T,
-    budget: LayerBudget,
-    groups: &[Group],
-) -> Result<Verified<T>, Verdict> {
-    accept_promise(fabric, value, budget, Promise::TOLD, Beside::default(), groups)
-        .map_err(|refused| refused.1)
-}
-
-/// Like [`accept_jobs`], for another promise, with what else may be in flight. Who accepts tables of one LID of each
-/// port names those of the other as [`Beside::apart`]: what is proved, and the certificate, are of both together.
+/// Like [`accept`], for another promise, with what else may be in flight; also, all routes inside each of `groups` must
+/// be on one layer. Who accepts tables of one LID of each port names those of the other as [`Beside::apart`]: what is
+/// proved, and the certificate, are of both together.
 ///
 /// # Errors
 /// The value and its verdict, if rejected.

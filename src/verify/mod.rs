@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use self::accept::{Verified, accept, accept_certified, accept_jobs, accept_promise};
+pub use self::accept::{Verified, accept, accept_certified, accept_promise};
 pub use self::certificate::{Certificate, certify, judge_certified};
 use self::changed::Order;
 pub use self::changed::Proved;
