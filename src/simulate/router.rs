@@ -77,7 +77,7 @@ pub trait Router: Sync {
     /// Whether a packet may leave its terminal on any lane, because the lanes of its hops do not
     /// depend on it.
     fn starts_anywhere(&self) -> bool {
-        false
+        self.is_adaptive()
     }
     /// Packets that a buffer which packets wait for must have room for: two under the bubble rule ([`Hop::bubble`]).
     fn least_room(&self) -> u32 {

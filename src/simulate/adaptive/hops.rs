@@ -40,9 +40,6 @@ impl Router for Minimal<'_> {
     fn is_adaptive(&self) -> bool {
         true
     }
-    fn starts_anywhere(&self) -> bool {
-        true
-    }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) {
         self.ways.fetch(at, header.home);
@@ -91,9 +88,6 @@ impl Router for Valiant<'_> {
         self.minimal.lanes
     }
     fn is_adaptive(&self) -> bool {
-        true
-    }
-    fn starts_anywhere(&self) -> bool {
         true
     }
     #[inline]
@@ -149,9 +143,6 @@ impl Router for Ugal<'_> {
         self.valiant.lanes()
     }
     fn is_adaptive(&self) -> bool {
-        true
-    }
-    fn starts_anywhere(&self) -> bool {
         true
     }
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {

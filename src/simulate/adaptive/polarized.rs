@@ -68,9 +68,6 @@ impl Router for Polarized<'_> {
     fn is_adaptive(&self) -> bool {
         true
     }
-    fn starts_anywhere(&self) -> bool {
-        true
-    }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) {
         self.ways.fetch(at, header.from);
