@@ -1,7 +1,10 @@
-//! Tables made without the engines, for tests of what only reads tables.
+//! Tables made without the engines.
+
+use std::sync::Arc;
 
 use sarouter::model::rng::Rng;
-use sarouter::model::{ChannelId, DestId, Fabric, PortPeer, SwitchId, Tables};
+use sarouter::model::{ChannelId, Demand, DestId, Fabric, FabricLanes, PortPeer, SwitchId, Tables};
+use sarouter::route::lanes::choose;
 
 /// A route as channels; `None` if it does not arrive.
 pub fn walk(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> Option<Vec<ChannelId>> {
@@ -56,4 +59,10 @@ pub fn random_tables(fabric: &Fabric, seed: u64, layers: usize, wander: bool) ->
 pub fn altered(fabric: &Fabric, tables: &Tables, change: impl FnOnce(&mut [u8], &mut [u8])) -> Tables {
     assert_eq!(tables.fabric(), fabric.fingerprint());
     tables.clone().edited(change)
+}
+
+/// Tables for a demand inside the closure of a fabric's lanes, with their map.
+pub fn safe_tables(fabric: &Fabric, demand: &Demand, lanes: &FabricLanes) -> Tables {
+    let tables = choose(fabric, demand, &lanes.closure, None, "test").unwrap();
+    tables.with_lanes(Some(Arc::clone(&lanes.map)))
 }

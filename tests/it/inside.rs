@@ -8,10 +8,12 @@ use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortPeer, Promise, SwitchId, Tables, TerminalId,
 };
-use sarouter::route::lanes::{fabric_lanes, is_inside, safe_tables};
+use sarouter::route::lanes::{fabric_lanes, is_inside};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::{Net, exchange};
 use sarouter::verify::{Beside, Checks, judge_beside};
+
+use crate::helpers::safe_tables;
 
 const SPECS: [&str; 5] = [
     "torus:4x4,hosts=3",
@@ -157,7 +159,7 @@ fn jobs_are_never_slower_than_without_being_known() {
         let known = route(&fabric, &lanes, &wanted, None);
         let none = route(&fabric, &lanes, &Demand::oblivious(), None);
         let (told, untold) = (time(&known), time(&none));
-        let counts = time(&safe_tables(&fabric, &wanted, &lanes, None, "counts").unwrap());
+        let counts = time(&safe_tables(&fabric, &wanted, &lanes));
         println!("{spec}: {told} {untold} {counts}");
         assert!(told <= untold || simulated(&known) <= simulated(&none), "{spec}: {told}, {untold}");
         gained += usize::from(told < 0.97 * untold.min(counts));

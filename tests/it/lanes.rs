@@ -9,10 +9,11 @@ use sarouter::model::{
     Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
     TerminalId,
 };
-use sarouter::route::lanes::{Way, fabric_lanes, mend, mended, safe_tables, tree_ways};
+use sarouter::route::lanes::{Way, fabric_lanes, mend, mended, tree_ways};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
+use crate::helpers::safe_tables;
 use crate::losses::{arriving, without_ways};
 
 fn budget(vls: u64) -> LayerBudget {
@@ -35,7 +36,7 @@ fn judge(fabric: &Fabric, tables: &Tables, others: &[Tables], vls: u64) -> Verdi
 /// Everything that is promised holds of tables for three demands, in any mixture.
 fn check(fabric: &Fabric, vls: u64) -> Way {
     let found = fabric_lanes(fabric, budget(vls));
-    let tables = |demand: &Demand| safe_tables(fabric, demand, &found.lanes, None, "balanced").unwrap();
+    let tables = |demand: &Demand| safe_tables(fabric, demand, &found.lanes);
     let others = [tables(&job(fabric, 1)), tables(&job(fabric, 2))];
     let all = tables(&Demand::oblivious());
     let verdict = judge(fabric, &all, &others, vls);
@@ -92,7 +93,7 @@ fn damaged_fabrics_are_as_safe() {
 fn tables_outside_the_closure_or_without_the_map_are_not_safe() {
     let fabric = generate("torus:4x4,hosts=2").unwrap();
     let found = fabric_lanes(&fabric, budget(2));
-    let tables = safe_tables(&fabric, &Demand::oblivious(), &found.lanes, None, "balanced").unwrap();
+    let tables = safe_tables(&fabric, &Demand::oblivious(), &found.lanes);
     assert!(judge(&fabric, &tables, &[], 2).accepted);
     assert!(!judge(&fabric, &tables.clone().with_lanes(None), &[], 2).accepted);
     let shortest = engine("minhop", &EngineOptions::default()).unwrap();
@@ -184,10 +185,10 @@ fn lanes_are_mended_after_each_loss() {
             replaced += mended.replaced;
             new += usize::from(mended.is_new);
             let before = [Demand::oblivious(), job(&fabric, 3)].map(|demand| {
-                let tables = safe_tables(&fabric, &demand, &lanes, None, "before").unwrap();
+                let tables = safe_tables(&fabric, &demand, &lanes);
                 left_of(&tables, &fabric, &after).with_lanes(Some(Arc::clone(&mended.lanes.map)))
             });
-            let now = safe_tables(&after, &job(&after, 4), &mended.lanes, None, "now").unwrap();
+            let now = safe_tables(&after, &job(&after, 4), &mended.lanes);
             let others: &[Tables] = if mended.replaced == 0 { &before } else { &[] };
             let verdict = judge(&after, &now, others, 8);
             assert!(verdict.accepted, "{spec} {round}: {:?}", verdict.findings);
@@ -209,7 +210,7 @@ fn a_loss_is_mended_around_the_tables_in_force() {
         for round in 0..5 {
             let cut = fabric.channel_ids().nth(2 * rng.below(fabric.channels().len() / 2)).unwrap();
             let after = fabric.without(|c| c == cut, |_| false).unwrap();
-            let before = safe_tables(&fabric, &job(&fabric, seed + round), &lanes, None, "before").unwrap();
+            let before = safe_tables(&fabric, &job(&fabric, seed + round), &lanes);
             let no_lane = |_, _, _| [sarouter::model::Vl::ZERO; sarouter::model::lanes::SLS];
             let map = Arc::new(lanes.map.on(&fabric, &after, no_lane));
             let before = left_of(&before, &fabric, &after).with_lanes(Some(Arc::clone(&map)));
@@ -217,7 +218,7 @@ fn a_loss_is_mended_around_the_tables_in_force() {
             let mended = mend(&FabricLanes { map, closure }, &after, budget(8), Some(&before));
             losses += 1;
             new += usize::from(mended.is_new);
-            let now = safe_tables(&after, &job(&after, 9), &mended.lanes, None, "now").unwrap();
+            let now = safe_tables(&after, &job(&after, 9), &mended.lanes);
             if !mended.is_new {
                 let arrives = arriving(&after, &before);
                 let lost = |d: DestId, s: SwitchId| !arrives[d.index()][s.index()];

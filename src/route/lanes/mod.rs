@@ -40,10 +40,9 @@ use self::search::LaneSearch;
 use self::terrain::{NONE, Terrain};
 pub use self::tree::TreeWays;
 use self::vls::Vls;
-use super::RouteError;
 use super::cdg::Dependencies;
 use super::graph::Graph;
-use crate::model::{Closure, Demand, Fabric, FabricLanes, LayerBudget, SwitchId, Tables};
+use crate::model::{Closure, Fabric, FabricLanes, LayerBudget, SwitchId};
 
 /// Lanes that searches use. With four the fullest channel of random and regular graphs is a little lighter, but
 /// jobs take longer: the VLs that are left keep waiting packets apart.
@@ -232,19 +231,4 @@ fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: LaneSearch<'
     }
     let behind = search.space.all_lanes();
     (sets, behind)
-}
-
-/// Tables for a demand inside the closure of a fabric's lanes, with their map; trees that are `kept` stay.
-///
-/// # Errors
-/// If the arrays do not fit the fabric, which would be a bug.
-pub fn safe_tables(
-    fabric: &Fabric,
-    demand: &Demand,
-    lanes: &FabricLanes,
-    kept: Option<Kept<'_>>,
-    engine: &str,
-) -> Result<Tables, RouteError> {
-    let tables = choose(fabric, demand, &lanes.closure, kept, engine)?;
-    Ok(tables.with_lanes(Some(Arc::clone(&lanes.map))))
 }
