@@ -213,22 +213,11 @@ pub fn is_handoff(bytes: &[u8]) -> bool {
 
 /// Tables as bytes, in version 2. An engine's name is cut after 32 bytes. O(entries).
 pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
-    encode_with(fabric, tables, None, None, epoch)
+    encode_lids(fabric, tables, None, None, None, epoch)
 }
 
-/// As [`encode`], with the closure inside which the next epochs choose as well, and what proves the tables.
-pub fn encode_with(
-    fabric: &Fabric,
-    tables: &Tables,
-    closure: Option<&Closure>,
-    proof: Option<Proof<'_>>,
-    epoch: u64,
-) -> Vec<u8> {
-    encode_lids(fabric, tables, None, closure, proof, epoch)
-}
-
-/// As [`encode_with`], for ports with two LIDs: with the routes of high LIDs, on the same lanes, if these have their
-/// own.
+/// As [`encode`], with the routes of high LIDs, on the same lanes, where these have their own, the closure inside which
+/// the next epochs choose as well, and what proves the tables.
 pub fn encode_lids(
     fabric: &Fabric,
     tables: &Tables,

@@ -201,7 +201,8 @@ fn text_and_back_is_the_same() {
 #[test]
 fn a_hand_off_file_brings_its_certificate() {
     for (fabric, tables, checks, certificate) in cases() {
-        let bytes = handoff::encode_with(&fabric, &tables, None, Some((&certificate, checks.promise)), 1);
+        let bytes =
+            handoff::encode_lids(&fabric, &tables, None, None, Some((&certificate, checks.promise)), 1);
         let found = handoff::decode(&bytes).unwrap();
         assert_eq!(found.certificate(&fabric).as_ref(), Some(&certificate));
         assert_eq!(found.promise, Some(checks.promise));

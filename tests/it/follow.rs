@@ -243,7 +243,7 @@ fn nothing_damaged_and_nothing_unproved_comes_into_force() {
     assert_eq!(width, fabric.switches().len());
     let promise = decoded.promise.expect("an epoch says what it promises");
     for proof in [Some((&certificate, promise)), None] {
-        plant(&state, 2, "lft.bin", |_| handoff::encode_with(&fabric, &looping, None, proof, 2));
+        plant(&state, 2, "lft.bin", |_| handoff::encode_lids(&fabric, &looping, None, None, proof, 2));
         pair.refused(1, "epoch 2 is rejected");
     }
     // Tables of another number.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
 use sarouter::model::{ChannelId, Demand, Fabric, LayerBudget, Promise, Tables, Vl};
-use sarouter::publish::handoff::{self, Handoff, decode, encode_lids};
+use sarouter::publish::handoff::{Handoff, decode, encode_lids};
 use sarouter::route::lanes::fabric_lanes;
 use sarouter::route::{self, EngineOptions};
 use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_beside, judge_certified};
@@ -19,15 +19,15 @@ use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_besi
 use crate::often::often;
 use crate::testbed::{Testbed, assert_in_force, root, run};
 
-const ANY: Promise = Promise { any: true, ..Promise::NOTHING };
-const REPLY: Promise = Promise { reply: true, ..Promise::TOLD };
+pub const ANY: Promise = Promise { any: true, ..Promise::NOTHING };
+pub const REPLY: Promise = Promise { reply: true, ..Promise::TOLD };
 
-fn budget() -> LayerBudget {
+pub fn budget() -> LayerBudget {
     LayerBudget::new(8).unwrap()
 }
 
 /// Tables of an engine for a promise; `None` where it has none for this fabric.
-fn tables(fabric: &Fabric, name: &str, promise: Promise) -> Option<Tables> {
+pub fn tables(fabric: &Fabric, name: &str, promise: Promise) -> Option<Tables> {
     let lanes = || Some(fabric_lanes(fabric, budget())).filter(|found| found.needs_map());
     let lanes = (promise.any && route::reads_lanes(name)).then(lanes).flatten();
     let lanes = lanes.map(|found| Arc::new(found.lanes));
@@ -322,7 +322,7 @@ fn opensm_declines_an_epoch_whose_certificate_is_damaged() {
     let backwards = Certificate::new(&fabric, backwards).unwrap();
     let bytes = |c: Option<&Certificate>, epoch| {
         let proof = c.map(|c| (c, Promise::TOLD));
-        handoff::encode_with(&fabric, &routes[0], None, proof, epoch)
+        encode_lids(&fabric, &routes[0], None, None, proof, epoch)
     };
     let bed = Testbed::fabric(&fabric, &[]);
     let refused = |epoch: u64, in_force: Option<u64>| {

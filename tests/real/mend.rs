@@ -4,40 +4,26 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::{env, fs};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
-use sarouter::model::{ChannelId, Demand, Fabric, LayerBudget, LidSet, Promise, Tables};
+use sarouter::model::{ChannelId, Fabric, LidSet, Promise, Tables};
 use sarouter::publish::handoff::{Handoff, decode, encode_lids};
 use sarouter::publish::opensm::repair::in_force;
 use sarouter::publish::opensm::{PluginStatus, STATUS_FILE};
-use sarouter::route::lanes::fabric_lanes;
-use sarouter::route::{self, EngineOptions};
 use sarouter::verify::{Beside, Checks, certify, judge_beside};
 
+use crate::certificate::{ANY, REPLY, budget, tables};
 use crate::repair::seen;
 use crate::testbed::{Testbed, assert_in_force, await_some, root, run, unreached};
 
 /// Names fabrics to repair with the plugin as it is used, and to print what it takes.
 const TIMED: &str = "SAROUTER_MEND";
 
-pub const ANY: Promise = Promise { any: true, ..Promise::NOTHING };
-const REPLY: Promise = Promise { reply: true, ..Promise::TOLD };
-
-fn budget() -> LayerBudget {
-    LayerBudget::new(8).unwrap()
-}
-
 /// A hand-off file of an engine's tables for a promise; `None` where it has none.
-pub fn handed_off(fabric: &Fabric, engine: &str, promise: Promise) -> Option<Vec<u8>> {
-    let lanes = || Some(fabric_lanes(fabric, budget())).filter(|found| found.needs_map());
-    let lanes = (promise.any && route::reads_lanes(engine)).then(lanes).flatten();
-    let lanes = lanes.map(|found| Arc::new(found.lanes));
-    let options = EngineOptions { lanes, promise, ..EngineOptions::default() };
-    let tables = route::engine(engine, &options).unwrap();
-    let tables = tables.route(fabric, &Demand::oblivious(), budget()).ok()?;
+fn handed_off(fabric: &Fabric, engine: &str, promise: Promise) -> Option<Vec<u8>> {
+    let tables = tables(fabric, engine, promise)?;
     let checks = Checks { promise, hosts_only: false };
     let certificate = certify(fabric, &tables, budget(), checks, Beside::default())?;
     Some(encode_lids(fabric, &tables, None, None, Some((&certificate, promise)), 1))
