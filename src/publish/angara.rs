@@ -48,7 +48,7 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> TorusFilesError {
 }
 
 /// `routes.txt`: a line `<source> <destination> <steps>` per ordered pair, in order of nodes.
-pub fn routes_text(torus: &Torus, routes: &Routes) -> String {
+fn routes_text(torus: &Torus, routes: &Routes) -> String {
     let names: Vec<String> = torus.nodes().map(|n| torus.coords(n).to_string()).collect();
     let mut text = String::new();
     for (from, to, steps) in routes.pairs() {

@@ -33,7 +33,7 @@ pub const SUMS_FILE: &str = "SHA256SUMS";
 /// The order of the ranks, as [`RankOrder`], if the job asked for one.
 pub const ORDER_FILE: &str = "order.json";
 /// Its nodes alone, one a line: what the nodes' plugin reads.
-pub const ORDERED_NODES_FILE: &str = "order.txt";
+const ORDERED_NODES_FILE: &str = "order.txt";
 
 /// Line of [`ENVIRONMENT_FILE`]: LID minus base LID.
 const PATH_BITS: &str = "SAROUTER_LID_PATH_BITS";

@@ -12,7 +12,7 @@ pub fn escape(text: &str) -> String {
 
 /// A colour for `share` in 0..=1 on a scale that colour-blind readers can order: from pale yellow
 /// over orange-red to dark violet, falling steadily in lightness (it also prints in grey).
-pub fn heat_colour(share: f64) -> String {
+fn heat_colour(share: f64) -> String {
     const STOPS: [[f64; 3]; 5] =
         [[253., 231., 150.], [251., 176., 82.], [229., 100., 72.], [158., 42., 99.], [62., 15., 89.]];
     let at = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;

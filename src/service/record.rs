@@ -89,7 +89,7 @@ pub fn file_path(directory: &Path, number: u64) -> PathBuf {
 }
 
 /// Path of the epoch beside it.
-pub fn base_path(directory: &Path, number: u64) -> PathBuf {
+fn base_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:06}.epoch"))
 }
 

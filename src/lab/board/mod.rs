@@ -24,7 +24,7 @@ use crate::simulate::{AnyRouter, Crossbar, Net};
 pub use sarouter_core::lab::board::mix;
 
 /// Engines that the others are held against: they know no jobs.
-pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
+const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
 /// What stands behind the name of an engine that could know jobs and was told of none.
 const WITHOUT_JOBS: &str = "/nojobs";
 /// Routes for jobs that say their pattern; orders of ranks with the routes of nobody; both found together.

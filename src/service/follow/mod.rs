@@ -26,7 +26,7 @@ use crate::publish::{
 };
 
 /// Name of the file in the state directory that says what is followed.
-pub const FOLLOWED_FILE: &str = "followed.json";
+const FOLLOWED_FILE: &str = "followed.json";
 
 /// Why an epoch that could be had is not put in force: somebody must decide.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
