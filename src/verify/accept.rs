@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::certificate::{Certificate, judge_certified};
-use super::changed::{Order, Shown};
-use super::finding::Findings;
-use super::{Beside, Case, Checks, Verdict, jobs, judge_ordered, verdict};
+use super::changed::Shown;
+use super::{Beside, Case, Checks, Verdict};
 use crate::model::{Fabric, Group, LayerBudget, Promise, Tables};
 
 /// A value whose tables the checker accepted, and for what. Only this module can make one.
@@ -40,31 +39,6 @@ impl<T> Verified<T> {
     }
 }
 
-pub(super) fn judge_jobs_ordered(
-    fabric: &Fabric,
-    tables: &Tables,
-    budget: LayerBudget,
-    checks: Checks,
-    beside: Beside<'_>,
-    groups: &[Group],
-) -> (Verdict, Option<(Order, bool)>) {
-    let (all, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
-    if tables.fabric() != fabric.fingerprint() {
-        return (all, None);
-    }
-    let mut findings = Findings::default();
-    jobs::check(fabric, tables, groups, &mut findings);
-    let own = verdict(findings, 0, checks.promise);
-    let both = Verdict {
-        accepted: all.accepted && own.accepted,
-        promise: checks.promise,
-        findings: [all.findings, own.findings].concat(),
-        findings_total: all.findings_total + own.findings_total,
-        unreachable_pairs: all.unreachable_pairs,
-    };
-    (both, order)
-}
-
 /// Judges what carries tables and, if accepted, marks it as such.
 ///
 /// # Errors
@@ -97,7 +71,7 @@ pub fn accept_promise<T: AsRef<Tables>>(
         let shown = Some(proved.shown().clone());
         return Ok(Verified { value, budget, promise, shown });
     }
-    let (verdict, order) = judge_jobs_ordered(fabric, value.as_ref(), budget, checks, beside, groups);
+    let (verdict, order) = case.judge_jobs(groups);
     if !verdict.accepted {
         return Err(Box::new((value, verdict)));
     }

@@ -10,7 +10,7 @@ use super::lanes::Lanes;
 use super::reach::{self, Later};
 use super::senders::Senders;
 use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
-use super::{Beside, Case, Checks, Verdict, judge_ordered, tasks, verdict};
+use super::{Beside, Case, Checks, Verdict, tasks, verdict};
 use crate::model::{ChannelId, DestId, Fabric, Fingerprint, LayerBudget, Tables, Vl};
 
 /// Place of a buffer that the order does not have.
@@ -26,11 +26,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Of an order, first to last; what no packet waits for may be left out. The place of the second one if a buffer
-    /// comes twice, or of one that the fabric does not have. O(buffers).
+    /// Of an order, first to last; what no packet waits for may be left out. O(buffers).
     ///
     /// # Errors
-    /// That place, from 0.
+    /// The place in the order, from 0, of a buffer that came before or that the fabric does not have.
     pub fn new(fabric: &Fabric, order: Vec<(ChannelId, Vl)>) -> Result<Self, usize> {
         let channels = fabric.channels().len();
         let mut place = vec![NOWHERE; channels * usize::from(u16::BITS as u8)];
@@ -78,7 +77,7 @@ pub fn certify(
     checks: Checks,
     beside: Beside<'_>,
 ) -> Option<Certificate> {
-    let (_, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
+    let (_, order) = Case { fabric, tables: std::slice::from_ref(tables), budget, checks, beside }.judge();
     let certificate = order?.0.certificate(fabric)?;
     Some(Arc::unwrap_or_clone(certificate))
 }

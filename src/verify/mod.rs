@@ -159,44 +159,7 @@ pub fn judge_beside(
     checks: Checks,
     beside: Beside<'_>,
 ) -> Verdict {
-    judge_ordered(fabric, tables, budget, checks, beside).0
-}
-
-/// Like [`judge_beside`]; also, if there is no cycle, an order that shows it, that of before if it does, and whether with
-/// all VLs taken together that can be.
-fn judge_ordered(
-    fabric: &Fabric,
-    tables: &[Tables],
-    budget: LayerBudget,
-    checks: Checks,
-    beside: Beside<'_>,
-) -> (Verdict, Option<(Order, bool)>) {
-    let mut findings = Findings::default();
-    let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
-    let everything = || tables.iter().chain(beside.since).chain(beside.mixed).chain(beside.apart);
-    let maps = everything().filter_map(|t| t.lanes()).map(|map| map.fabric());
-    if let Some(other) = everything().map(Tables::fabric).chain(maps).find(|f| *f != fabric.fingerprint()) {
-        findings.add(Kind::WrongFabric, || Finding::WrongFabric {
-            fabric: fabric.fingerprint().to_string(),
-            tables: other.to_string(),
-        });
-        return (verdict(findings, 0), None);
-    }
-    let parts = fabric.parts();
-    let case = Case { fabric, tables, budget, checks, beside };
-    let (findings, order) = match case.examine_together(&parts) {
-        Some((findings, order)) => (findings, order.map(|order| (order, true))),
-        None => case.examine(&parts, |flights, graph, mut findings| {
-            let order =
-                case.order(graph, None).map(|order| (order, lanes::any_together(&case.maps()).is_none()));
-            let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
-            for cycle in cycles {
-                findings.add(Kind::Cycle, || explain(flights, &cycle));
-            }
-            (findings, order)
-        }),
-    };
-    (verdict(findings, reach::unreachable_pairs(fabric, &parts)), order)
+    Case { fabric, tables, budget, checks, beside }.judge().0
 }
 
 /// Everything that is judged.
@@ -210,6 +173,56 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// The verdict; also, if there is no cycle, an order that shows it, that of before if it does, and whether with all
+    /// VLs taken together that can be.
+    fn judge(&self) -> (Verdict, Option<(Order, bool)>) {
+        let Self { fabric, tables, checks, beside, .. } = *self;
+        let mut findings = Findings::default();
+        let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
+        let everything = || tables.iter().chain(beside.since).chain(beside.mixed).chain(beside.apart);
+        let maps = everything().filter_map(|t| t.lanes()).map(|map| map.fabric());
+        if let Some(other) = everything().map(Tables::fabric).chain(maps).find(|f| *f != fabric.fingerprint())
+        {
+            findings.add(Kind::WrongFabric, || Finding::WrongFabric {
+                fabric: fabric.fingerprint().to_string(),
+                tables: other.to_string(),
+            });
+            return (verdict(findings, 0), None);
+        }
+        let parts = fabric.parts();
+        let (findings, order) = match self.examine_together(&parts) {
+            Some((findings, order)) => (findings, order.map(|order| (order, true))),
+            None => self.examine(&parts, |flights, graph, mut findings| {
+                let order =
+                    self.order(graph, None).map(|order| (order, lanes::any_together(&self.maps()).is_none()));
+                let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
+                for cycle in cycles {
+                    findings.add(Kind::Cycle, || explain(flights, &cycle));
+                }
+                (findings, order)
+            }),
+        };
+        (verdict(findings, reach::unreachable_pairs(fabric, &parts)), order)
+    }
+
+    /// The same; also, all routes inside each of these groups must be on one layer.
+    fn judge_jobs(&self, groups: &[Group]) -> (Verdict, Option<(Order, bool)>) {
+        let (all, order) = self.judge();
+        if self.tables.iter().any(|tables| tables.fabric() != self.fabric.fingerprint()) {
+            return (all, None);
+        }
+        let mut findings = Findings::default();
+        self.tables.iter().for_each(|tables| jobs::check(self.fabric, tables, groups, &mut findings));
+        let own = verdict(findings, 0, self.checks.promise);
+        let both = Verdict {
+            accepted: all.accepted && own.accepted,
+            findings: [all.findings, own.findings].concat(),
+            findings_total: all.findings_total + own.findings_total,
+            ..all
+        };
+        (both, order)
+    }
+
     /// The lane maps that may be in force.
     fn maps(&self) -> Vec<Option<&'a LaneMap>> {
         let in_force = self.tables.iter().chain(self.beside.mixed).chain(self.beside.apart);
@@ -343,5 +356,5 @@ pub fn judge_jobs(
     beside: Beside<'_>,
     groups: &[Group],
 ) -> Verdict {
-    accept::judge_jobs_ordered(fabric, tables, budget, checks, beside, groups).0
+    Case { fabric, tables: std::slice::from_ref(tables), budget, checks, beside }.judge_jobs(groups).0
 }
