@@ -9,7 +9,7 @@
 mod testbed;
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use sarouter::model::{ChannelId, Fabric};
 use sarouter::observe::ibnetdiscover;
 use sarouter::publish::opensm::PluginStatus;
 
-use testbed::{Testbed, await_some, unreached};
+use testbed::{Running, Testbed, await_some, unreached};
 
 /// A log without a new line for so long is at its end.
 const QUIET: Duration = Duration::from_secs(2);
@@ -27,8 +27,8 @@ const CONFIGURED: &str = " tables configured on all switches";
 
 /// A bed, and the service on it if it is for our engine.
 struct Managed {
+    service: Option<Running>,
     bed: Testbed,
-    service: Option<Child>,
 }
 
 impl Managed {
@@ -44,7 +44,7 @@ impl Managed {
         ];
         let bed = Testbed::fabric(fabric, &lines);
         let service = engines.starts_with("sarouter").then(|| serve(&bed));
-        Self { bed, service }
+        Self { service, bed }
     }
 
     fn log(&self) -> String {
@@ -114,17 +114,8 @@ impl Managed {
     }
 }
 
-impl Drop for Managed {
-    fn drop(&mut self) {
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
-        }
-    }
-}
-
 /// The service, which looks when the fabric changes. No jobs.
-fn serve(bed: &Testbed) -> Child {
+fn serve(bed: &Testbed) -> Running {
     let path = bed.path().join("sarouter.toml");
     let text = fs::read_to_string(&path).unwrap();
     let own = text.lines().find(|l| l.starts_with("source =")).unwrap();
@@ -132,7 +123,7 @@ fn serve(bed: &Testbed) -> Child {
     fs::write(&path, text).unwrap();
     let log = fs::File::create(bed.path().join("log/service.log")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.args(["serve", "--config"]).arg(path).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    Running::spawn(command.args(["serve", "--config"]).arg(path).stdout(Stdio::null()).stderr(log))
 }
 
 /// See [`Managed::cut`].

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use rustix::process::Signal;
 
-use crate::site::{LONG, Serving, Site, refusal};
+use crate::site::{LONG, Serving, Site, free_port, refusal};
 
 /// A site whose service looks only when asked.
 fn site() -> Site {
@@ -319,7 +319,7 @@ fn on_a_network_only_a_good_token_is_let_in() {
     const WRITE: &str = "0123456789abcdef-write";
     const OLD: &str = "0123456789abcdef-old";
     let site = site();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
     let write_tokens = |text: &str, mode| {
         site.replace("tokens", text);

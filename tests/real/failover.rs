@@ -13,7 +13,7 @@ use sarouter::publish::{Epoch, EpochStore};
 
 use crate::end_to_end::Cluster;
 use crate::service::certificate;
-use crate::testbed::{Running, assert_in_force, await_some, run, unreached};
+use crate::testbed::{Running, assert_in_force, await_some, free_port, run, unreached};
 
 const TOKEN: &str = "0123456789abcdef-read";
 
@@ -66,7 +66,7 @@ fn await_standby(cluster: &Cluster, epoch: &Epoch) {
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn a_standby_takes_over_with_the_epoch_in_force_and_gives_it_back() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let cluster = followed(port);
     let bed = cluster.bed.path();
     await_some("the first epoch", || cluster.current());

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::browser::{Browser, forward};
 use super::page_compare::select;
 use super::script::script;
-use super::testbed::{await_some, root, run};
+use super::testbed::{await_some, free_port, root, run};
 
 /// The tokens of [`Site::with_tokens`]: for who may only ask, and for who may change things.
 pub const READ: &str = "0123456789abcdef-read";
@@ -71,7 +71,7 @@ impl Site {
 
     /// With `balanced`, and an address beside the socket for whoever has one of two tokens; that address.
     pub fn with_tokens(fabric: &str, lists: &[String]) -> (Self, String) {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let api = format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n");
         (Self::with(fabric, "balanced", lists, &api, &[]), format!("http://127.0.0.1:{port}/"))
     }

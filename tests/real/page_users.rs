@@ -1,14 +1,14 @@
 //! The web page in Chromium: whose jobs these are, for those who may know it, and for nobody else.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
 use super::browser::Browser;
 use super::page::{Site, axe_finds, open, text};
-use super::testbed::await_some;
+use super::testbed::{await_some, free_port};
 
 const USERS: [(&str, &str, &str, &str); 3] = [
     (
@@ -102,7 +102,7 @@ fn whoever_may_write_sees_users_sorts_finds_and_saves_them() {
 fn readers_see_no_users_unless_the_settings_say_so() {
     const READ: &str = "0123456789abcdef-read";
     for shows in [false, true] {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let tokens = tempfile::tempdir().unwrap();
         let file = tokens.path().join("tokens");
         fs::write(&file, format!("{READ} read\n")).unwrap();

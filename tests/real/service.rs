@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::testbed::{Running, await_some, run};
+use crate::testbed::{Running, await_some, free_port, run};
 
 struct Service {
     _child: Running,
@@ -21,7 +21,7 @@ impl Service {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         certificate(dir.path(), "localhost", &[]);
         fs::create_dir(path("spool")).unwrap();
         fs::write(path("spool/jobs"), "1 n[1,5]\n").unwrap();

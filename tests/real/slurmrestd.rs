@@ -16,7 +16,7 @@ use sarouter::observe::slurm::{Squeue, SqueueFormat};
 use sarouter::observe::slurmrestd::{RestError, Slurmrestd};
 use sarouter::observe::source::{JobSource, PollError};
 
-use crate::testbed::{Running, await_some, run, slurm_version};
+use crate::testbed::{Running, await_some, free_port, run, slurm_version};
 
 const LONG: Duration = Duration::from_secs(120);
 const NODES: usize = 1600;
@@ -32,10 +32,6 @@ struct Cluster {
     rest: Option<Running>,
     port: u16,
     runtime: tokio::runtime::Runtime,
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The command without the addresses that it listens on; its log goes on where it was.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,11 @@ pub fn run(command: &mut Command) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
     text
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A process that ends with the test.
