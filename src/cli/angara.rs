@@ -1,4 +1,4 @@
-//! `sarouter angara sweep`: the paper's synthetic study (section 5.1, Figure 5).
+//! `sarouter angara sweep`, the paper's synthetic study (section 5.1, Figure 5), and `sarouter angara curve`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::write_file;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::measure::angara::{first_unroutable, lower_bound, measure};
 use crate::model::rng::Rng;
 use crate::model::{Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
@@ -118,10 +118,7 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
     bar.finish_and_clear();
     write_file(&args.out.join("sweep.csv"), csv(&rows).as_bytes())?;
     write_file(&args.out.join("sweep.svg"), svg(&rows, &engines).as_bytes())?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", groups(&rows, &engines)),
-    }
+    context.print(&rows, || groups(&rows, &engines))?;
     Ok(if rows.iter().all(|r| r.accepted) { Answer::Yes } else { Answer::No })
 }
 
@@ -317,10 +314,7 @@ fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
             }
         }
     }
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}{}", align(&lines), growth(&rows, &args.engines)),
-    }
+    context.print(&rows, || format!("{}{}", align(&lines), growth(&rows, &args.engines)))?;
     Ok(if rows.iter().all(|r| r.accepted) { Answer::Yes } else { Answer::No })
 }
 

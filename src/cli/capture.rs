@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::common::print;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::publish::EpochStore;
 use crate::service::record::capture::capture;
 
@@ -23,12 +22,11 @@ pub struct Args {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let found = capture(&args.recording, &EpochStore::open(&args.out)?)?;
-    match context.format {
-        Format::Text => print(&format!(
+    context.print(&found, || {
+        format!(
             "{} looks, {} nodes and {} jobs renamed, {} epochs",
             found.looks, found.nodes, found.jobs, found.epochs
-        ))?,
-        Format::Json => print(&serde_json::to_string_pretty(&found)?)?,
-    }
+        )
+    })?;
     Ok(Answer::Yes)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
 use crate::config::{Settings, Site};
 use crate::model::shown_lines;
@@ -106,6 +107,18 @@ impl Context {
         }
     }
 
+    /// Prints a result: in words, or as JSON where that is asked for.
+    pub fn print<T: Serialize + ?Sized>(
+        &self,
+        result: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => print(text().trim_end()),
+            Format::Json => print(&serde_json::to_string_pretty(result)?),
+        }
+    }
+
     /// The answer is no, and these are the words: JSON where that is asked for.
     pub fn no(&self, text: &str) -> Result<Answer, Failure> {
         match self.format {
@@ -166,13 +179,18 @@ fn broken(text: &str, indent: usize, behind: char) -> String {
     out
 }
 
-/// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
-pub fn print(text: &str) -> Result<(), Failure> {
+/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+fn put(text: &str) -> Result<(), String> {
     SAID.store(true, Ordering::Relaxed);
-    match writeln!(io::stdout(), "{}", shown_lines(text)) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
+    match io::stdout().write_all(shown_lines(text).as_bytes()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),
         _ => Ok(()),
     }
+}
+
+/// Prints a text and ends the line.
+pub fn print(text: &str) -> Result<(), Failure> {
+    Ok(put(&format!("{text}\n"))?)
 }
 
 /// Whether anything was printed: what follows is then no JSON of its own.
@@ -183,16 +201,11 @@ pub fn has_said() -> bool {
     SAID.load(Ordering::Relaxed)
 }
 
-/// What `print!` and `println!` of the commands do. A reader that has seen enough is no failure; if
-/// nothing can be written for another reason, the command ends with 2.
+/// What `print!` and `println!` of the commands do: where nothing can be written, the command ends with 2.
 pub fn say(text: std::fmt::Arguments<'_>) {
-    SAID.store(true, Ordering::Relaxed);
-    match io::stdout().write_all(shown_lines(&text.to_string()).as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("sarouter: standard output: {error}");
-            std::process::exit(2);
-        }
-        _ => {}
+    if let Err(error) = put(&text.to_string()) {
+        eprintln!("sarouter: {error}");
+        std::process::exit(2);
     }
 }
 

@@ -106,10 +106,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         write_file(path, heat_sheet(&input.fabric, &maps).as_bytes())?;
     }
     args.html.write(|| sheet::sheet(&rows, &input, baseline.as_ref(), &maps))?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref(), &input.fabric)),
-    }
+    context
+        .print(&rows, || format!("{}{}", table(&rows), verdict(&rows, baseline.as_ref(), &input.fabric)))?;
     let is_routed = rows.iter().any(|row| row.report().is_some());
     Ok(input.answer(if is_routed { Answer::Yes } else { Answer::No }))
 }

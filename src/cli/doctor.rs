@@ -13,8 +13,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
-use super::{Answer, Context, Failure, Format, chain};
+use super::{Answer, Context, Failure, chain};
 use crate::config::{Settings, Site};
 use crate::observe::source::JobSourceRow;
 use crate::service::kind::{DELIVERIES, direct};
@@ -77,10 +76,7 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
             vec![Check::fix("settings", chain(&error), fix)]
         }
     };
-    match context.format {
-        Format::Text => print(&text(&checks))?,
-        Format::Json => print(&serde_json::to_string_pretty(&checks)?)?,
-    }
+    context.print(&checks, || text(&checks))?;
     Ok(if checks.iter().all(|c| c.good) { Answer::Yes } else { Answer::No })
 }
 

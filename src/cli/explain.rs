@@ -6,10 +6,10 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::{less_now, print, wrapped};
+use super::common::{less_now, wrapped};
 use super::show::Which;
 use super::state::StateArgs;
-use super::{Answer, Context, Failure, Format, history};
+use super::{Answer, Context, Failure, history};
 use crate::measure::Time;
 use crate::model::{FabricDifference, JobId, Promise};
 use crate::pass::worth::Worth;
@@ -70,10 +70,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context, false);
     }
     let explained = Explained::read(&store, args.epoch)?;
-    match context.format {
-        Format::Text => print(&explained.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&explained)?)?,
-    }
+    context.print(&explained, || explained.text())?;
     Ok(Answer::Yes)
 }
 

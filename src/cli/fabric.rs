@@ -139,10 +139,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             let found = discover(&fabric)?;
             let mut inventory = inventory(&found, &names);
             inventory.connectivity = connectivity.then(|| measure::connectivity(&found.fabric));
-            match context.format {
-                Format::Text => print(&inventory.text())?,
-                Format::Json => print(&serde_json::to_string_pretty(&inventory)?)?,
-            }
+            context.print(&inventory, || inventory.text())?;
         }
         Command::Nodes(args) => return fabric_nodes::run(&args, context),
         Command::Degrade { fabric, damage, output } => {

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::model::{Fabric, Guid, NodeMap, NodeName, TerminalId, nearest};
 use crate::observe::nodes::{NamedBy, NodeNames, name_hosts};
 use crate::observe::{fabric, hostlist, jobs};
@@ -75,10 +74,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let map = name_hosts(&fabric, &names);
     let asked = args.asked()?;
     let answered = answer(&fabric, &names, &map, asked.as_ref());
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
-        Format::Text => print(&answered.text())?,
-    }
+    context.print(&answered, || answered.text())?;
     Ok(if answered.missing.is_empty() && !answered.matched.is_empty() { Answer::Yes } else { Answer::No })
 }
 

@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::{print, wrapped};
+use super::common::wrapped;
 use super::state::{StateArgs, percent};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::publish::{Act, Deed, EpochNumber, EpochStore, HistoryRow, Page, Turnover};
 
 /// As wide as what stands below it.
@@ -127,10 +127,7 @@ impl Table {
 
     /// Prints it; `wide` has all figures, where text is wanted.
     pub(super) fn print(&self, context: &Context, wide: bool) -> Result<Answer, Failure> {
-        match context.format {
-            Format::Text => print(&self.text(wide))?,
-            Format::Json => print(&serde_json::to_string_pretty(self)?)?,
-        }
+        context.print(self, || self.text(wide))?;
         Ok(Answer::Yes)
     }
 

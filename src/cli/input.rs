@@ -1,4 +1,4 @@
-//! What `route`, `compare` and `verify` have in common: fabric, jobs, and one timed computation.
+//! What commands that route or judge have in common: fabric, jobs, and one timed computation.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

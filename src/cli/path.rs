@@ -5,10 +5,9 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
 use super::show::{self, Which};
 use super::state::StateArgs;
-use super::{Answer, Context, Failure, Format, history};
+use super::{Answer, Context, Failure, history};
 use crate::model::{
     Fabric, Lid, NodeMap, NodeName, PortNum, PortPeer, Tables, TerminalId, did_you_mean, nearest,
 };
@@ -76,10 +75,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let pairs = from.iter().zip(to);
     let ways: Vec<Way> =
         pairs.map(|(from, to)| way(&named.fabric, &tables, epoch.number().get(), *from, *to)).collect();
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&ways)?)?,
-        Format::Text => print(&ways.iter().map(Way::text).collect::<Vec<_>>().join("\n"))?,
-    }
+    context.print(&ways, || ways.iter().map(Way::text).collect::<Vec<_>>().join("\n"))?;
     Ok(if ways.iter().all(|way| way.arrives) { Answer::Yes } else { Answer::No })
 }
 

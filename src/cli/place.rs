@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
 use super::input::{none_on_switches, none_on_torus};
 use super::route_angara::transit;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::measure;
 use crate::model::{Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, TerminalId};
 use crate::observe::nodes::{NodeNames, name_hosts};
@@ -147,10 +146,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             answered.why = Some(why.to_string())
         }
     }
-    match context.format {
-        Format::Text => print(&answered.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
-    }
+    context.print(&answered, || answered.text())?;
     Ok(if answered.nodes.is_some() { Answer::Yes } else { Answer::No })
 }
 

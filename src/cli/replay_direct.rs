@@ -1,8 +1,7 @@
 //! `sarouter replay` on a direct torus.
 
-use super::common::print;
 use super::input::complain_of_strangers;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::lab::replay::direct::{DirectHistory, DirectSummary};
 use crate::lab::replay::trace;
 use crate::observe::torus_toml;
@@ -28,10 +27,7 @@ pub fn run(
     let replayed = |maker: &dyn TorusEngine| history.replay(&source.torus, transit, maker, &|| bar.inc(1));
     let summaries: Vec<DirectSummary> = makers.iter().map(|maker| replayed(maker.as_ref())).collect();
     bar.finish_and_clear();
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&summaries)?)?,
-        Format::Text => print(text(&source.torus.size_text(), &summaries).trim_end())?,
-    }
+    context.print(&summaries, || text(&source.torus.size_text(), &summaries))?;
     complain_of_strangers(&history.strangers);
     Ok(if history.strangers.is_empty() { Answer::Yes } else { Answer::No })
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-use super::common::print;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::publish::EpochStore;
 use crate::service::record::replay::{Replayed, replay};
 
@@ -29,10 +28,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let bar = ProgressBar::new_spinner();
     let found = replay(&args.recording, &store, &mut |_| bar.inc(1))?;
     bar.finish_and_clear();
-    match context.format {
-        Format::Text => print(&text(&found))?,
-        Format::Json => print(&serde_json::to_string_pretty(&found)?)?,
-    }
+    context.print(&found, || text(&found))?;
     Ok(if found.different.is_empty() { Answer::Yes } else { Answer::No })
 }
 

@@ -5,10 +5,9 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
 use super::state::StateArgs;
 use super::who::who;
-use super::{Answer, Context, Failure, Format, history, hold};
+use super::{Answer, Context, Failure, history, hold};
 use crate::model::{Fabric, Fingerprint};
 use crate::observe;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
@@ -68,10 +67,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if rollback.held {
         hold::tell_service(context);
     }
-    match context.format {
-        Format::Text => print(&rollback.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&rollback)?)?,
-    }
+    context.print(&rollback, || rollback.text())?;
     Ok(if rollback.done { Answer::Yes } else { Answer::No })
 }
 

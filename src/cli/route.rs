@@ -165,10 +165,7 @@ fn lanes(args: &Args, input: &Input) -> Option<Arc<FabricLanes>> {
 }
 
 pub(super) fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Failure> {
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(refusal)?),
-        Format::Text => println!("refused: {}", refusal.refused.message),
-    }
+    context.print(refusal, || format!("refused: {}", refusal.refused.message))?;
     Ok(Answer::No)
 }
 

@@ -210,10 +210,7 @@ pub fn route(
             let path = out.join("report.json");
             fs::create_dir_all(out)?;
             write_file(&path, (serde_json::to_string_pretty(&report)? + "\n").as_bytes())?;
-            match context.format {
-                Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-                Format::Text => println!("{}files         {}", report.text(), out.display()),
-            }
+            context.print(&report, || format!("{}files         {}", report.text(), out.display()))?;
             Ok(Answer::Yes)
         }
         Err(verdict) => show(&verdict, context),
@@ -279,10 +276,7 @@ pub fn compare(
     let mut lines = vec![report::HEAD.map(String::from).to_vec()];
     lines.extend(reports.iter().map(Report::cells));
     html.write(|| report::sheet(&site, &reports, &lines))?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&reports)?),
-        Format::Text => print!("{}", align(&lines)),
-    }
+    context.print(&reports, || align(&lines))?;
     Ok(if reports.iter().all(|report| report.verdict.accepted) { Answer::Yes } else { Answer::No })
 }
 

@@ -77,10 +77,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return print_cables(&store, &args, most.get(), context);
     }
     let details = Details::read(&store, args.epoch)?;
-    match context.format {
-        Format::Text => print(&details.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&details)?)?,
-    }
+    context.print(&details, || details.text())?;
     Ok(Answer::Yes)
 }
 
@@ -103,10 +100,7 @@ fn print_cables(store: &EpochStore, args: &Args, most: usize, context: &Context)
         return Err("the epoch was made for another fabric: name that one with --fabric".into());
     }
     let cables = cables::fullest(&epoch, &named, most)?;
-    match context.format {
-        Format::Text => print(&cables::text(&cables))?,
-        Format::Json => print(&serde_json::to_string_pretty(&cables)?)?,
-    }
+    context.print(&cables, || cables::text(&cables))?;
     Ok(if cables.is_empty() { Answer::No } else { Answer::Yes })
 }
 

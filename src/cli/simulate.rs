@@ -18,7 +18,7 @@ use self::printed::{JobRow, MeanRow, More};
 use super::html::Html;
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
-use super::{Answer, Context, Failure, Format, number};
+use super::{Answer, Context, Failure, number};
 use crate::model::{Adapters, JobId, Tables, TorusJob};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
@@ -296,10 +296,7 @@ fn show(
         more,
     };
     args.html.write(|| sheet::sheet(&printed))?;
-    match context.format {
-        Format::Text => print!("{}", text::of(&outcomes, &printed.more)),
-        Format::Json => println!("{}", serde_json::to_string_pretty(&printed)?),
-    }
+    context.print(&printed, || text::of(&outcomes, &printed.more))?;
     Ok(if outcomes.iter().all(changes::is_whole) { Answer::Yes } else { Answer::No })
 }
 

@@ -118,10 +118,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         tell_service(context);
     }
     let Some(trial) = read_trial(store.path())? else {
-        match context.format {
-            Format::Json => print("null")?,
-            Format::Text => print("there is no trial: sarouter trial --days 14 begins one")?,
-        }
+        context.print(&(), || "there is no trial: sarouter trial --days 14 begins one".into())?;
         return Ok(Answer::No);
     };
     match &args.report {
@@ -212,10 +209,7 @@ fn report(path: &Path, trial: &Trial, context: &Context) -> Result<Answer, Failu
         left_out: runs.left_out,
         unreadable: runs.unreadable,
     };
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&found)?)?,
-        Format::Text => print(&(found.text(&runs) + &found.unread()))?,
-    }
+    context.print(&found, || found.text(&runs) + &found.unread())?;
     Ok(if found.several.is_some() { Answer::Yes } else { Answer::No })
 }
 

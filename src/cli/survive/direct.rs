@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::damage::{DAMAGED_FABRICS, Level};
 use super::lost::Args;
 use crate::cli::route_angara::{Site as Asked, TorusArgs};
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::{Answer, Context, Failure};
 use crate::measure::angara::channel_loads;
 use crate::model::rng::Rng;
 use crate::model::{Direction, JobId, NodeId, Torus, TorusJob, Transit};
@@ -100,10 +100,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     }
     let lines = cells(&rows);
     args.html.write(|| sheet(&rows, &lines))?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", align(&lines)),
-    }
+    context.print(&rows, || align(&lines))?;
     Ok(Answer::Yes)
 }
 

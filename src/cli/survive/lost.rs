@@ -10,7 +10,7 @@ use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::direct;
 use crate::cli::html::Html;
 use crate::cli::input::{self, Source, none_on_switches};
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::{Answer, Context, Failure};
 use crate::lab::generate::faults::{Amount, FaultError};
 use crate::measure::{channel_loads, lost_pairs};
 use crate::model::{Fabric, Tables};
@@ -101,10 +101,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     bar.finish_and_clear();
     let lines = cells(&rows);
     args.html.write(|| sheet(&rows, &lines))?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", align(&lines)),
-    }
+    context.print(&rows, || align(&lines))?;
     Ok(Answer::Yes)
 }
 

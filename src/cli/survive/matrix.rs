@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::network::{Network, torus_engines};
 use crate::cli::html::Html;
-use crate::cli::{Answer, Context, Failure, Format, number};
+use crate::cli::{Answer, Context, Failure, number};
 use crate::model::LayerBudget;
 use crate::report::align;
 use crate::report::sheet::Sheet;
@@ -107,10 +107,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     }
     let cells = cells.concat();
     args.html.write(|| sheet(&cells, &lines))?;
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&cells)?),
-        Format::Text => print!("{}", align(&lines)),
-    }
+    context.print(&cells, || align(&lines))?;
     Ok(Answer::Yes)
 }
 
