@@ -17,7 +17,7 @@ pub(super) struct WrittenHandOff {
     min_length_seconds: SecondsOrZero,
     reroute_interval_seconds: SecondsOrZero,
     max_pending: Pending,
-    bring_command: Option<Program>,
+    bring_command: Option<ProgramPath>,
 }
 
 /// How many jobs may wait: 1 to 65536.
@@ -38,9 +38,9 @@ impl TryFrom<u64> for Pending {
 /// The path of a program, from the root.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
-struct Program(String);
+struct ProgramPath(String);
 
-impl TryFrom<String> for Program {
+impl TryFrom<String> for ProgramPath {
     type Error = String;
     fn try_from(path: String) -> Result<Self, String> {
         match path.starts_with('/') {

@@ -7,12 +7,10 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Wrong;
 use super::numbers::{Kibibytes, Mebibytes, Seconds};
 use super::words::Place;
 use crate::config::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
-
-/// What is wrong, and at which byte of the text.
-type Wrong = (usize, String);
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -208,6 +208,9 @@ impl Default for WrittenOpenSm {
     }
 }
 
+/// What is wrong, and at which byte of the text.
+type Wrong = (usize, String);
+
 /// Number of the line, from 1, that a byte offset is in.
 pub(super) fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
@@ -256,7 +259,7 @@ impl Written {
         let path_from_root = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let home = path_from_root.parent().unwrap_or(Path::new(""));
         let directory = home.join(&self.state.directory.0);
-        let at = |(offset, message): (usize, String)| ConfigError::Line {
+        let at = |(offset, message): Wrong| ConfigError::Line {
             path: path.to_path_buf(),
             line: line_at(text, offset),
             message,
@@ -378,7 +381,7 @@ impl WrittenOpenSm {
 }
 
 impl WrittenRouting {
-    fn resolve(self) -> Result<Routing, (usize, String)> {
+    fn resolve(self) -> Result<Routing, Wrong> {
         let (at, engines) = match (self.engine, self.engines) {
             (Some(_), Some(engines)) => {
                 let message = "routing.engine and routing.engines exclude each other";

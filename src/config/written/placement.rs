@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Wrong;
 use super::numbers::Seconds;
 use super::words::Program;
 use crate::config::Placement;
@@ -47,7 +48,7 @@ impl WrittenPlacement {
         home: &Path,
         command_deadline: Duration,
         output_limit: u64,
-    ) -> Result<Placement, (usize, String)> {
+    ) -> Result<Placement, Wrong> {
         if self.hold && *self.max_held.get_ref() == 0 {
             let message = "placement.hold needs room for one job at least: max_held = 1";
             return Err((self.max_held.span().start, message.into()));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Site, Written, line_at};
+use super::{Site, Written, Wrong, line_at};
 use crate::config::{ConfigError, Settings};
 
 /// Tables of a fabric whose keys take the place of those of the file's table of that name.
@@ -19,9 +19,6 @@ const TAKEN: [&str; 6] = ["jobs", "epochs", "current", "record", "lock", "trial"
 const NAME_LENGTH: usize = 32;
 
 type Table<'a> = Spanned<DeTable<'a>>;
-/// What is wrong, and at which byte of the text.
-type Wrong = (usize, String);
-
 /// The settings of a text with `[[fabric]]`; `None` if it has none.
 ///
 /// # Errors

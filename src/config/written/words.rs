@@ -5,10 +5,11 @@ use std::path::{Component, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Wrong;
 use crate::observe::hostlist;
 
 /// Host lists of Slurm, or what is wrong with the first that is none, and at which byte.
-pub(super) fn host_lists(written: Vec<Spanned<String>>) -> Result<Vec<String>, (usize, String)> {
+pub(super) fn host_lists(written: Vec<Spanned<String>>) -> Result<Vec<String>, Wrong> {
     let checked = |list: Spanned<String>| match hostlist::expand(list.get_ref()) {
         Ok(_) => Ok(list.into_inner()),
         Err(error) => Err((list.span().start, error.to_string())),
