@@ -71,6 +71,7 @@ mod placement;
 mod program;
 mod prolog;
 mod prolog_far;
+mod prolog_torus;
 mod promise;
 mod python;
 mod questions;
