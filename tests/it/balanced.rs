@@ -10,8 +10,7 @@ use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
 
 fn route_by(name: &str, fabric: &Fabric, demand: &Demand, layers: u64, options: &EngineOptions) -> Tables {
-    let budget = LayerBudget::new(layers).unwrap();
-    engine(name, options).unwrap().route(fabric, demand, budget).unwrap()
+    engine(name, options).unwrap().route(fabric, demand, LayerBudget::new(layers).unwrap()).unwrap()
 }
 
 /// By `balanced-efi`, whose figures these tests know; without jobs `balanced` is the same.

@@ -12,21 +12,17 @@ use sarouter::route::lanes::fabric_lanes;
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_certified, judge_with};
 
-use crate::helpers::{altered, random_tables, walk};
+use crate::helpers::{altered, budget, random_tables, walk};
 use crate::program::sarouter;
-
-fn budget() -> LayerBudget {
-    LayerBudget::new(4).unwrap()
-}
 
 /// Tables, with a lane map if they are for any SL, and their certificate.
 fn certified(spec: &str, name: &str, promise: Promise) -> (Fabric, Tables, Checks, Certificate) {
     let fabric = generate(spec).unwrap();
-    let lanes = (promise.any && name == "balanced").then(|| Arc::new(fabric_lanes(&fabric, budget()).lanes));
+    let lanes = (promise.any && name == "balanced").then(|| Arc::new(fabric_lanes(&fabric, budget(4)).lanes));
     let engine = engine(name, &EngineOptions { lanes, ..EngineOptions::default() }).unwrap();
-    let tables = engine.route(&fabric, &Demand::oblivious(), budget()).unwrap();
+    let tables = engine.route(&fabric, &Demand::oblivious(), budget(4)).unwrap();
     let checks = Checks { promise, hosts_only: false };
-    let certificate = certify(&fabric, &tables, budget(), checks, Beside::default()).unwrap();
+    let certificate = certify(&fabric, &tables, budget(4), checks, Beside::default()).unwrap();
     (fabric, tables, checks, certificate)
 }
 
@@ -78,8 +74,8 @@ fn some_hop(fabric: &Fabric, tables: &Tables, rng: &mut Rng) -> [(ChannelId, Vl)
 #[test]
 fn orders_that_a_route_does_not_climb_are_refused() {
     for (fabric, tables, checks, good) in cases() {
-        let judged = |c: &Certificate| judge_certified(&fabric, &tables, budget(), checks, &[], c);
-        assert_eq!(judged(&good), judge_with(&fabric, &tables, budget(), checks));
+        let judged = |c: &Certificate| judge_certified(&fabric, &tables, budget(4), checks, &[], c);
+        assert_eq!(judged(&good), judge_with(&fabric, &tables, budget(4), checks));
         let mut rng = Rng::new(1);
         for turn in 0..400 {
             let hop = some_hop(&fabric, &tables, &mut rng);
@@ -110,21 +106,21 @@ fn tables_with_a_cycle_fit_no_certificate() {
     let checks = Checks::default();
     let (mut refused, mut good) = (0, 0);
     let fitting = engine("nue", &EngineOptions::default()).unwrap();
-    let fitting = fitting.route(&fabric, &Demand::oblivious(), budget()).unwrap();
-    let foreign = certify(&fabric, &fitting, budget(), checks, Beside::default()).unwrap();
+    let fitting = fitting.route(&fabric, &Demand::oblivious(), budget(4)).unwrap();
+    let foreign = certify(&fabric, &fitting, budget(4), checks, Beside::default()).unwrap();
     for seed in 1..200 {
         let tables = random_tables(&fabric, seed, 1 + seed as usize % 4, seed % 2 == 0);
-        let is_accepted = judge_with(&fabric, &tables, budget(), checks).accepted;
-        let found = certify(&fabric, &tables, budget(), checks, Beside::default());
+        let is_accepted = judge_with(&fabric, &tables, budget(4), checks).accepted;
+        let found = certify(&fabric, &tables, budget(4), checks, Beside::default());
         assert_eq!(found.is_some(), is_accepted, "seed {seed}");
         match found {
             Some(found) => {
-                assert!(judge_certified(&fabric, &tables, budget(), checks, &[], &found).accepted);
+                assert!(judge_certified(&fabric, &tables, budget(4), checks, &[], &found).accepted);
                 good += 1;
             }
             None => {
                 refused += 1;
-                assert!(!judge_certified(&fabric, &tables, budget(), checks, &[], &foreign).accepted);
+                assert!(!judge_certified(&fabric, &tables, budget(4), checks, &[], &foreign).accepted);
             }
         }
     }
@@ -136,7 +132,7 @@ fn tables_with_a_cycle_fit_no_certificate() {
 fn tables_that_are_wrong_otherwise_are_refused_beside_a_certificate() {
     let (fabric, tables, checks, good) = certified("mesh:3x3,hosts=1", "nue", Promise::TOLD);
     let judged = |tables: &Tables, checks: Checks| {
-        judge_certified(&fabric, tables, budget(), checks, &[], &good).findings
+        judge_certified(&fabric, tables, budget(4), checks, &[], &good).findings
     };
     let hole = altered(&fabric, &tables, |ports, _| ports[1] = Tables::UNREACHABLE);
     assert!(matches!(judged(&hole, checks)[0], Finding::Hole { .. }));
@@ -164,7 +160,7 @@ fn tables_that_are_wrong_otherwise_are_refused_beside_a_certificate() {
     assert!(!judged(&deaf, checks).is_empty());
     assert_eq!(judged(&deaf, Checks { hosts_only: true, ..checks }), []);
     let other = generate("torus:4x4,hosts=2").unwrap();
-    let verdict = judge_certified(&other, &tables, budget(), checks, &[], &good);
+    let verdict = judge_certified(&other, &tables, budget(4), checks, &[], &good);
     assert!(matches!(verdict.findings[..], [Finding::WrongFabric { .. }]), "{verdict:?}");
 }
 
@@ -208,7 +204,7 @@ fn a_hand_off_file_brings_its_certificate() {
         assert_eq!(found.promise, Some(checks.promise));
         let other = generate("kary:2,2").unwrap();
         assert_eq!(found.certificate(&other), None);
-        assert!(judge_certified(&fabric, &tables, budget(), checks, &[], &certificate).accepted);
+        assert!(judge_certified(&fabric, &tables, budget(4), checks, &[], &certificate).accepted);
     }
 }
 

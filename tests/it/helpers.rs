@@ -1,10 +1,16 @@
-//! Tables made without the engines.
+//! What tests of tables begin with: budgets, and tables made without the engines.
 
 use std::sync::Arc;
 
 use sarouter::model::rng::Rng;
-use sarouter::model::{ChannelId, Demand, DestId, Fabric, FabricLanes, PortPeer, SwitchId, Tables};
+use sarouter::model::{
+    ChannelId, Demand, DestId, Fabric, FabricLanes, LayerBudget, PortPeer, SwitchId, Tables,
+};
 use sarouter::route::lanes::choose;
+
+pub fn budget(layers: u64) -> LayerBudget {
+    LayerBudget::new(layers).unwrap()
+}
 
 /// A route as channels; `None` if it does not arrive.
 pub fn walk(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> Option<Vec<ChannelId>> {

@@ -13,7 +13,7 @@ use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::{Net, exchange};
 use sarouter::verify::{Beside, Checks, judge_beside};
 
-use crate::helpers::safe_tables;
+use crate::helpers::{budget, safe_tables};
 
 const SPECS: [&str; 5] = [
     "torus:4x4,hosts=3",
@@ -23,12 +23,8 @@ const SPECS: [&str; 5] = [
     "kautz:3,3,hosts=2",
 ];
 
-fn budget() -> LayerBudget {
-    LayerBudget::new(8).unwrap()
-}
-
 fn lanes(fabric: &Fabric) -> Arc<FabricLanes> {
-    Arc::new(fabric_lanes(fabric, budget()).lanes)
+    Arc::new(fabric_lanes(fabric, budget(8)).lanes)
 }
 
 fn route(
@@ -43,7 +39,7 @@ fn route(
         served: before.map(|(_, demand)| demand.clone()),
         ..EngineOptions::default()
     };
-    engine("balanced", &options).unwrap().route(fabric, demand, budget()).unwrap()
+    engine("balanced", &options).unwrap().route(fabric, demand, budget(8)).unwrap()
 }
 
 /// Jobs on all hosts, of 5 to 14 each.
@@ -84,7 +80,7 @@ fn outside(fabric: &Fabric, lanes: &FabricLanes, tables: &Tables) -> Vec<(Switch
 fn is_safe(fabric: &Fabric, tables: &Tables, before: &[Tables]) -> bool {
     let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
     let beside = Beside { since: before, mixed: before, ..Beside::default() };
-    judge_beside(fabric, std::slice::from_ref(tables), budget(), checks, beside).accepted
+    judge_beside(fabric, std::slice::from_ref(tables), budget(8), checks, beside).accepted
 }
 
 /// Jobs end and start: each epoch is inside the closure, and safe beside the one before.

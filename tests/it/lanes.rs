@@ -6,19 +6,14 @@ use std::sync::Arc;
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
 use sarouter::model::{
-    Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
-    TerminalId,
+    Demand, DestId, Fabric, FabricLanes, Group, PortNum, PortPeer, Promise, SwitchId, Tables, TerminalId,
 };
 use sarouter::route::lanes::{Way, fabric_lanes, mend, mended, tree_ways};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
-use crate::helpers::safe_tables;
+use crate::helpers::{budget, safe_tables};
 use crate::losses::{arriving, without_ways};
-
-fn budget(vls: u64) -> LayerBudget {
-    LayerBudget::new(vls).unwrap()
-}
 
 /// One job on about half of the hosts.
 fn job(fabric: &Fabric, seed: u64) -> Demand {

@@ -4,13 +4,11 @@ use proptest::prelude::*;
 use sarouter::lab::generate::generate;
 use sarouter::measure::measure;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables};
+use sarouter::model::{Demand, Fabric, Group, Tables};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
 
-fn budget(layers: u64) -> LayerBudget {
-    LayerBudget::new(layers).unwrap()
-}
+use crate::helpers::budget;
 
 fn route(fabric: &Fabric, name: &str, demand: &Demand, layers: u64) -> Tables {
     engine(name, &EngineOptions::default()).unwrap().route(fabric, demand, budget(layers)).unwrap()

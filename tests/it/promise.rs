@@ -10,18 +10,13 @@ use proptest::prelude::*;
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
 use sarouter::model::{
-    ChannelId, Demand, DestId, Fabric, LaneMap, LayerBudget, PortNum, PortPeer, Promise, Sl, SwitchId,
-    Tables, Vl,
+    ChannelId, Demand, DestId, Fabric, LaneMap, PortNum, PortPeer, Promise, Sl, SwitchId, Tables, Vl,
 };
 use sarouter::publish::dump::{read_lanes, write_lanes};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Checks, Finding, Verdict, judge_beside};
 
-use crate::helpers::random_tables;
-
-fn budget(n: u64) -> LayerBudget {
-    LayerBudget::new(n).unwrap()
-}
+use crate::helpers::{budget, random_tables};
 
 fn promise(text: &str) -> Promise {
     text.parse().unwrap()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Demand, Fabric, Group, Layer, LayerBudget, Promise, Tables, TerminalId};
+use sarouter::model::{Demand, Fabric, Group, Layer, Promise, Tables, TerminalId};
 use sarouter::pass::update::Phase;
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::changes::{Changes, Epoch, Plan};
@@ -15,13 +15,10 @@ use sarouter::simulate::{Ended, Net, Settings};
 use sarouter::verify::{Checks, Finding, Step, Update, judge_update};
 use serde_json::Value;
 
+use crate::helpers::budget;
 use crate::program::sarouter;
 
 const FABRICS: [&str; 4] = ["torus:4x4,hosts=2", "dragonfly:4,2,2,5", "random:12,36,30,seed=1", "kary:3,3"];
-
-fn budget(k: u64) -> LayerBudget {
-    LayerBudget::new(k).unwrap()
-}
 
 /// Routes to base LIDs on seven layers, for one job on about half of the hosts, others in each epoch.
 fn base(fabric: &Fabric, n: u32) -> Tables {

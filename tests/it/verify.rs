@@ -6,19 +6,13 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::model::{
-    ChannelId, DestId, Fabric, Group, Layer, LayerBudget, PortPeer, Promise, SwitchId, Tables,
-};
+use sarouter::model::{ChannelId, DestId, Fabric, Group, Layer, PortPeer, Promise, SwitchId, Tables};
 use sarouter::verify::{
     Beside, Checks, Finding, Verdict, is_safe_with, judge, judge_beside, judge_jobs, judge_with,
     layers_of_group, safe_layers, transition,
 };
 
-use crate::helpers::{altered, random_tables, walk};
-
-fn budget(n: u64) -> LayerBudget {
-    LayerBudget::new(n).unwrap()
-}
+use crate::helpers::{altered, budget, random_tables, walk};
 
 /// Leaves 0 and 1 with two hosts each (n1, n2 and n3, n4), spines 2 and 3.
 fn tree() -> (Fabric, Tables) {
