@@ -17,9 +17,10 @@ use crate::site::{self, Serving};
 
 /// What the plugin in OpenSM says of the epoch that it has in force, and of one that it refused.
 fn opensm(site: &site::Site, generation: u64, refused: Option<u64>) {
+    let since = ("acknowledged", json!("2026-01-01T00:00:00Z"));
     let refusal =
         [("refused_generation", json!(refused)), ("refused_reason", json!(refused.map(|_| "a test")))];
-    site.replace("state/opensm-status.json", &opensm_status(generation, &refusal));
+    site.replace("state/opensm-status.json", &opensm_status(generation, &[&[since], &refusal[..]].concat()));
 }
 
 /// What each policy of a recording says of the switches.

@@ -267,8 +267,8 @@ fn trees_that_lost_cables_need_no_map() {
 fn trees_with_cables_out_in_every_part_need_no_map() {
     let options = EngineOptions { promise: Promise::EVERYTHING, ..EngineOptions::default() };
     let balanced = engine("balanced", &options).unwrap();
-    for spec in ["kary:6,3", "kary:5,3,hosts=2", "kary:4,4", "xgft:3;4,4,6;1,4,4"] {
-        for (percent, seed) in [(5, 1), (8, 4), (10, 3)] {
+    for spec in ["kary:6,3", "kary:5,3,hosts=2", "xgft:3;4,4,6;1,4,4"] {
+        for (percent, seed) in [(5, 6), (10, 3), (10, 4)] {
             let fabric = generate(&format!("{spec},faults={percent}%,seed={seed}")).unwrap();
             assert_eq!(fabric_lanes(&fabric, budget(8)).way, Way::Tree, "{spec} {percent}");
             let route = |demand| balanced.route(&fabric, &demand, budget(8)).unwrap();
