@@ -35,7 +35,7 @@ pub struct Args {
     /// Directory for the files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Root switches of updown: GUIDs or descriptions, separated by commas
+    /// Root switches of updown, which balanced asks as well: GUIDs or descriptions, separated by commas
     #[arg(long, value_name = "SWITCHES", default_value = "")]
     roots: String,
     /// Tables of an earlier run on the same fabric: balanced keeps what need not change
@@ -116,8 +116,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 fn refuse_unused(args: &Args) -> Result<(), Failure> {
     let (engine, has_engine) = (args.engine.as_str(), args.engine != POLARIZED);
     let keeps = route::reads_lanes(engine);
+    // `balanced` asks `updown` as well.
+    let has_roots = ["updown", "balanced"].contains(&engine);
     let options = [
-        ("--roots", !args.roots.is_empty(), engine == "updown", "for updown only"),
+        ("--roots", !args.roots.is_empty(), has_roots, "for updown and balanced only"),
         ("--previous", args.previous.is_some(), keeps, "for balanced and balanced-efi only"),
         ("--jobs", args.source.jobs.is_some(), has_engine, "tables of polarized know no jobs"),
         ("--promise", args.promise != Promise::TOLD, has_engine, "polarized has lanes of its own"),

@@ -115,7 +115,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("bench time --fabric kary:2,2 --patterns ring,shift,ring", "--patterns: ring is named twice"),
     ("bench time --fabric kary:2,2 --seeds 1,2,1", "--seeds: 1 is named twice"),
     ("bench time --fabric kary:2,2 --jobs jobs --jobs jobs", "--jobs: jobs is named twice"),
-    ("route --fabric kary:2,2 --engine sssp --roots x --out o", "--roots: for updown only"),
+    ("route --fabric kary:2,2 --engine sssp --roots x --out o", "--roots: for updown and balanced only"),
     ("route --fabric kary:2,2 --engine sar --previous x --out o", "--previous: for balanced and"),
     ("route --fabric kary:2,2 --engine polarized --jobs jobs --out o", "polarized know no jobs"),
     ("plan --fabric angara:2x2 --jobs jobs --layers 2 --state s", "--layers is for switched"),
