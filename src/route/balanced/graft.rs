@@ -364,6 +364,19 @@ mod tests {
         }
     }
 
+    /// OpenSM's statistics find no root of a plane in which a leaf of a small tree has lost its cable.
+    #[test]
+    fn planes_in_which_a_cable_is_out_are_of_use_beside_a_host_on_a_top() {
+        let (top, whole) = (SwitchId::at(32), with(&[32], &[]));
+        let joins = |a: SwitchId, b: SwitchId| whole.channels().iter().any(|c| (c.from, c.to) == (a, b));
+        let cut =
+            whole.channels().iter().position(|c| c.from == SwitchId::at(0) && !joins(c.to, top)).unwrap();
+        let fabric = whole.without(|c| c.index() / 2 == cut / 2, |_| false).unwrap();
+        let ways = tree_ways(&fabric).unwrap();
+        let [from, home] = [15, 4].map(SwitchId::at);
+        assert_eq!(ways.closure.ways(&fabric, from, home).count(), 4, "one by each plane");
+    }
+
     /// Routes in force that climb twice are no start for tables that may be mixed: those are made anew.
     #[test]
     fn tables_in_force_that_may_not_be_mixed_give_way() {

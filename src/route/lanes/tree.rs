@@ -125,9 +125,11 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
     let ways = |height: Vec<u32>| ways_by(fabric, terrain, &height);
     let mut found = Vec::new();
     if is_indirect(terrain.graph.terminals()) {
-        found.extend(over_hosts(terrain).and_then(ways));
+        let over_hosts = over_hosts(terrain);
+        found.extend(over_hosts.clone().and_then(ways));
         if found.is_empty() || !are_equally_far(terrain) {
-            found.extend(below_roots(terrain).and_then(ways));
+            let others = below_roots(terrain).filter(|height| Some(height) != over_hosts.as_ref());
+            found.extend(others.and_then(ways));
         }
     }
     if found.is_empty() {
@@ -321,10 +323,15 @@ fn is_levelled(graph: &Graph, height: &[u32]) -> bool {
 
 /// Heights by hops from the nearest host.
 fn over_hosts(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
-    let n = terrain.graph.switches();
-    let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
-    let height: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
+    let height = over(terrain, |s| terrain.is_home(s));
     is_levelled(terrain.graph, &height).then_some(height)
+}
+
+/// Hops from the nearest of these switches.
+fn over(terrain: &Terrain<'_>, is_lowest: impl Fn(usize) -> bool) -> Vec<u32> {
+    let lowest: Vec<usize> = (0..terrain.graph.switches()).filter(|s| is_lowest(*s)).collect();
+    let nearest = |s: usize| lowest.iter().map(|t| terrain.hops(*t, s)).min();
+    (0..terrain.graph.switches()).map(|s| u32::from(nearest(s).unwrap_or(0))).collect()
 }
 
 /// Whether no host is nearer to the others than most, as on a top.
@@ -335,7 +342,8 @@ fn are_equally_far(terrain: &Terrain<'_>) -> bool {
     far.all(|far| Some(far) == first)
 }
 
-/// Heights by hops from the roots that OpenSM's statistics find, if hardly a host is above the leaves.
+/// Heights by hops from the roots that OpenSM's statistics find, if hardly a host is above the leaves. Where cables are out
+/// it may find no root of some planes, which would hang below the leaves, of no use: then by hops from the leaves.
 fn below_roots(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
     let (graph, n) = (terrain.graph, terrain.graph.switches());
     let roots = histogram_roots(graph, &Distances::new(graph));
@@ -347,6 +355,9 @@ fn below_roots(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
     };
     let leaves = (0..n).filter(|s| terrain.is_home(*s)).map(|s| height[s]).filter(|h| *h > 0).min();
     let few_above = hosts(&|height| Some(height) > leaves) * ABOVE <= hosts(&|_| true);
+    let hangs = (0..graph.channels()).any(|c| Some(height[graph.from(c)]) < leaves);
+    let height =
+        if hangs { over(terrain, |s| terrain.is_home(s) && Some(height[s]) == leaves) } else { height };
     (!roots.is_empty() && few_above && is_levelled(graph, &height)).then_some(height)
 }
 
