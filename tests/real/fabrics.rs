@@ -35,7 +35,7 @@ const LINES: [&str; 4] = [
     "PrologSlurmctld=@BED@/prolog",
     "EpilogSlurmctld=@BED@/epilog",
     "PrologEpilogTimeout=90",
-    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",
+    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1",
 ];
 
 /// 16 nodes with an adapter on each of two subnets: two nodes share a leaf of the one, four of the other.

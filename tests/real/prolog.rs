@@ -46,7 +46,7 @@ pub const LINES: [&str; 4] = [
     "PrologSlurmctld=@BED@/prolog",
     "EpilogSlurmctld=@BED@/epilog",
     "PrologEpilogTimeout=60",
-    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",
+    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1",
 ];
 
 /// The scripts, and directories for what they note: the controller ignores scripts that are not there

@@ -103,9 +103,7 @@ fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn a_heterogeneous_job_is_one_and_a_suspended_one_is_served() {
     let fabric = generate("fattree:2x4,2").unwrap();
-    // Heterogeneous jobs are started by the backfill scheduler alone.
-    let often = "SchedulerParameters=defer_batch,sched_min_interval=0,bf_interval=1";
-    let bed = Testbed::with(&fabric, &["--no-opensm", "--slurm-line", often], Vec::new());
+    let bed = Testbed::with(&fabric, &["--no-opensm"], Vec::new());
     let words = "--parsable -o /dev/null -N2 -w n[1-2] : -N2 -w n[5-6] -o /dev/null --wrap".split(' ');
     let words: Vec<&str> = words.chain(["sleep 600"]).collect();
     let whole = slurm(&bed, "sbatch", &words).trim().to_string();

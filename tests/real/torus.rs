@@ -77,7 +77,7 @@ impl Site {
             "--slurm-line",
             "PrologEpilogTimeout=120",
             "--slurm-line",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=5,bf_interval=1",
+            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1",
         ];
         let bed = Testbed::start(&fabric, &options, Vec::new(), lay_out);
         let text = format!(
