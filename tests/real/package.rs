@@ -11,14 +11,14 @@ use super::testbed::{root, run};
 /// Makes the package of the program under test in a directory; returns its path.
 pub fn package(out: &Path, revision: &str) -> PathBuf {
     let mut command = Command::new(root().join("scripts/package"));
-    command.args(["--binary", env!("CARGO_BIN_EXE_sarouter"), "--revision", revision, "--out"]);
+    command.args(["--quick", "--binary", env!("CARGO_BIN_EXE_sarouter"), "--revision", revision, "--out"]);
     run(command.arg(out));
     let ours = |p: &PathBuf| p.to_str().unwrap().contains(&format!("-{revision}_"));
     fs::read_dir(out).unwrap().map(|f| f.unwrap().path()).find(ours).expect("a package")
 }
 
 /// That of revision 1, made once for all tests of a run; the next run makes its own.
-fn first() -> &'static Path {
+pub fn first() -> &'static Path {
     static FIRST: OnceLock<PathBuf> = OnceLock::new();
     FIRST.get_or_init(|| {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
