@@ -50,7 +50,7 @@ const FAILING: &[(&str, &str)] = &[
     ("bench time", "--fabric none"),
     ("capture", "none --out o"),
     ("compare", "--fabric none"),
-    ("demo", "--out file/below"),
+    ("demo", "--state file/below"),
     ("epilog", "--job 1 --config none"),
     ("explain", "1 --config none"),
     ("fabric degrade", "none --out o"),
