@@ -1,4 +1,4 @@
-//! slurmrestd as the source of jobs, beside squeue, on a slurmctld with 2,000 jobs.
+//! slurmrestd as the source of jobs, beside squeue, on a slurmctld with 2,000 jobs; in short with 480.
 //!
 //! The nodes exist only on paper (`State=CLOUD`): placement is real, jobs stay CONFIGURING.
 
@@ -16,14 +16,19 @@ use sarouter::observe::slurm::{Squeue, SqueueFormat};
 use sarouter::observe::slurmrestd::{RestError, Slurmrestd};
 use sarouter::observe::source::{JobSource, PollError};
 
+use crate::often::often;
 use crate::testbed::{Running, await_some, free_port, run, slurm_version};
 
 const LONG: Duration = Duration::from_secs(120);
-const NODES: usize = 1600;
 /// Nodes that stay free for jobs that come while others ask.
 const SPARE: usize = 40;
 /// How often the jobs are changed under the questions.
 const ROUNDS: usize = 10;
+
+/// Nodes that are taken.
+fn node_count() -> usize {
+    often(1600, 480)
+}
 
 /// munged, slurmctld and slurmrestd in a directory of their own; they end with this.
 struct Cluster {
@@ -103,10 +108,15 @@ impl Cluster {
             cluster.slurm("sbatch", &arguments).trim().to_string()
         };
         (0..20).for_each(|_| drop(submit("8", &[])));
-        submit("1", &["--array=1-2000"]);
+        let nodes = node_count();
+        submit("1", &[&format!("--array=1-{}", nodes + nodes / 4)]);
         // All nodes are taken, the rest of the array waits.
-        let jobs = 20 + NODES - 160;
-        await_some("placement", || (cluster.squeue().jobs.len() == jobs).then_some(()));
+        let jobs = 20 + nodes - 160;
+        await_some("placement", || {
+            // Asking for all of them costs as much as placing some.
+            std::thread::sleep(Duration::from_millis(200));
+            (cluster.squeue().jobs.len() == jobs).then_some(())
+        });
         (cluster, jobs)
     }
 
@@ -138,11 +148,12 @@ impl Cluster {
              MpiDefault=none\nSwitchType=switch/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
              MaxJobCount=20000\nMaxArraySize=10001\nMailProg=/bin/true\nSchedulerParameters=defer_batch,sched_min_interval=0,sched_interval=2,default_queue_depth=5000,bf_interval=2,bf_max_job_test=5000\n\
              ResumeProgram=/bin/true\nSuspendProgram=/bin/true\nSuspendTime=3600\nResumeTimeout=3600\nTreeWidth=65533\n\
-             NodeName=n[1-{NODES}],spare[1-{SPARE}] CPUs=1 RealMemory=64 State=CLOUD\n\
-             PartitionName=all Nodes=n[1-{NODES}] Default=YES MaxTime=INFINITE State=UP\n\
+             NodeName=n[1-{nodes}],spare[1-{SPARE}] CPUs=1 RealMemory=64 State=CLOUD\n\
+             PartitionName=all Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP\n\
              PartitionName=spare Nodes=spare[1-{SPARE}] MaxTime=INFINITE State=UP\n",
             host.trim(),
-            free_port()
+            free_port(),
+            nodes = node_count()
         );
         fs::write(self.conf(), text).unwrap();
     }
@@ -225,7 +236,7 @@ fn change(cluster: &Cluster, round: usize, last: &mut Option<JobId>) -> (JobMap,
     let before = cluster.squeue();
     // Nobody is there to clean up after a cancelled job: it may look the same for a while.
     let mut waiting = before.jobs.iter().filter(|j| j.state == JobState::Configuring);
-    let victim = waiting.nth(100 * round).unwrap();
+    let victim = waiting.nth(node_count() / 16 * round).unwrap();
     cluster.slurm("scancel", &[victim.id.as_str()]);
     let arguments = ["--parsable", "-p", "spare", "-N", "2", "-o", "/dev/null", "--wrap", "sleep 600"];
     let new = cluster.slurm("sbatch", &arguments).trim().parse::<JobId>().unwrap();
