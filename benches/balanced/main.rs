@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use sarouter::lab::DOCUMENTED;
 use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
 use sarouter::measure::{lower_bound, measure, measure_since};
@@ -28,16 +29,6 @@ use sarouter::verify::{judge, transition};
 type Failure = Box<dyn Error + Send + Sync>;
 
 const LAYERS: u64 = 8;
-
-/// The fabrics whose loads and times are promised.
-const FABRICS: &[&str] = &[
-    "fattree:10x18,5",
-    "kary:10,3,hosts=11",
-    "random:125,1000,1000,seed=1",
-    "dragonfly:12,6,6,15",
-    "torus:8x8x8,hosts=4,faults=1%,seed=7",
-    "torus:10x10x10,hosts=4,faults=1%,seed=7",
-];
 
 /// Where computing times with jobs are promised.
 const WITH_JOBS: &[&str] =
@@ -156,7 +147,7 @@ fn head() -> Vec<String> {
 /// What many steps towards the optimum of the linear program add to the bounds.
 fn bounds() -> Result<(), Failure> {
     let mut rows = vec![["fabric", "bound", "after 256 steps"].map(String::from).to_vec()];
-    for spec in FABRICS {
+    for spec in DOCUMENTED {
         let fabric = generate(spec)?;
         let found = [0, 256].map(|steps| lower_bound(&fabric, steps).to_string());
         rows.push([[spec.to_string()].as_slice(), &found].concat());
@@ -167,7 +158,7 @@ fn bounds() -> Result<(), Failure> {
 
 fn loads() -> Result<(), Failure> {
     let mut rows = vec![head()];
-    for spec in FABRICS {
+    for spec in DOCUMENTED {
         rows.push(cells(spec, &apart(spec)?));
     }
     println!("{}", align(&rows));

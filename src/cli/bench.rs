@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::common::write_file;
 use super::input;
 use super::{Answer, Context, Failure, Format};
+use crate::lab::DOCUMENTED;
 use crate::lab::board::Summary;
 use crate::lab::peers;
 use crate::measure::measure;
@@ -72,14 +73,6 @@ struct PeersArgs {
     out: Option<PathBuf>,
 }
 
-const FABRICS: [&str; 6] = [
-    "fattree:10x18,5",
-    "kary:10,3,hosts=11",
-    "random:125,1000,1000,seed=1",
-    "dragonfly:12,6,6,15",
-    "torus:8x8x8,hosts=4,faults=1%,seed=7",
-    "torus:10x10x10,hosts=4,faults=1%,seed=7",
-];
 const QUICK: usize = 4;
 const DEFAULT_ENGINES: [&str; 10] =
     ["minhop", "updown", "fattree", "dor", "lash", "torus", "sssp", "dfsssp", "nue", "balanced"];
@@ -150,8 +143,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     for name in &args.engines {
         crate::route::engine(name, &crate::route::EngineOptions::default())?;
     }
-    let count = if args.quick { QUICK } else { FABRICS.len() };
-    let default = || FABRICS[..count].iter().map(ToString::to_string).collect();
+    let count = if args.quick { QUICK } else { DOCUMENTED.len() };
+    let default = || DOCUMENTED[..count].iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
     watch_signals()?;
     let text = context.format == Format::Text;
