@@ -1,8 +1,8 @@
 //! Files that somebody else may have put something else in the place of: to open a pipe would wait for its writer.
 
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a file for reading that is one, not a pipe, a device or a directory.
@@ -16,6 +16,12 @@ pub fn open(path: &Path) -> io::Result<std::fs::File> {
         true => Ok(file),
         false => Err(io::Error::other("it is not a regular file")),
     }
+}
+
+/// Says that somebody else owns a file: neither root nor the user of this process.
+pub(super) fn strange_owner(found: &Metadata) -> Option<String> {
+    let own = rustix::process::geteuid().as_raw();
+    (![0, own].contains(&found.uid())).then(|| format!("it belongs to user {}", found.uid()))
 }
 
 /// Its bytes.

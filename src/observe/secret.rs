@@ -40,9 +40,8 @@ pub fn read(path: &Path) -> Result<String, SecretError> {
     let mut file = regular::open(path).map_err(failed)?;
     // Of the open file: what is checked is what is read.
     let found = file.metadata().map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
-    if found.uid() != 0 && found.uid() != own {
-        return Err(refused(format!("it belongs to user {}", found.uid())));
+    if let Some(reason) = regular::strange_owner(&found) {
+        return Err(refused(reason));
     }
     if found.mode() & 0o077 != 0 {
         return Err(refused(format!("its mode is {:o}, it must be 600", found.mode() & 0o777)));

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::jobs;
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
+use super::{jobs, regular};
 use crate::model::JobMap;
 
 /// Name of the file with the jobs.
@@ -84,9 +84,8 @@ fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<
     if !found.is_file() {
         return Err(refused("it is not a regular file".into()));
     }
-    let own = rustix::process::geteuid().as_raw();
-    if found.uid() != 0 && found.uid() != own {
-        return Err(refused(format!("it belongs to user {}", found.uid())));
+    if let Some(reason) = regular::strange_owner(&found) {
+        return Err(refused(reason));
     }
     if found.mode() & 0o022 != 0 {
         return Err(refused(format!("others may write it (mode {:o})", found.mode() & 0o777)));
