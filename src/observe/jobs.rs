@@ -4,7 +4,7 @@
 
 mod flux;
 mod pbs;
-mod slurm_json;
+pub(super) mod slurm_json;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -73,9 +73,10 @@ enum Number {
     },
 }
 
+/// A state as this version writes it: a word, or a list of words.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum States {
+pub(in crate::observe) enum States {
     One(String),
     Several(Vec<String>),
 }
@@ -217,11 +218,16 @@ impl Number {
 }
 
 impl States {
-    fn owning(&self) -> Option<JobState> {
+    /// Its words.
+    pub(in crate::observe) fn words(&self) -> &[String] {
         match self {
-            Self::One(word) => owning_state(&[word.as_str()]),
-            Self::Several(words) => owning_state(&words.iter().map(String::as_str).collect::<Vec<_>>()),
+            Self::One(word) => std::slice::from_ref(word),
+            Self::Several(words) => words,
         }
+    }
+
+    fn owning(&self) -> Option<JobState> {
+        owning_state(&self.words().iter().map(String::as_str).collect::<Vec<_>>())
     }
 }
 

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use super::{NAME, Slurmrestd, beside, complaint, in_time};
 use crate::model::{NodeName, plain, shown};
 use crate::observe::jobs::JobsError;
+use crate::observe::jobs::slurm_json::States;
 use crate::observe::source::PollError;
 
 impl Slurmrestd {
@@ -56,24 +57,13 @@ struct Node {
     partitions: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum States {
-    One(String),
-    Several(Vec<String>),
-}
-
 /// Flags that `sinfo` does not show: where a node comes from.
 const HARMLESS: [&str; 3] = ["CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE"];
 
 impl Node {
     /// Idle, and nothing else: neither drained nor reserved, asleep, or planned for a job.
     fn is_idle(&self) -> bool {
-        let states = match &self.state {
-            States::One(state) => std::slice::from_ref(state),
-            States::Several(states) => states,
-        };
-        let Some((state, flags)) = states.split_first() else { return false };
+        let Some((state, flags)) = self.state.words().split_first() else { return false };
         let is_harmless = |flag: &String| HARMLESS.iter().any(|known| flag.eq_ignore_ascii_case(known));
         state.eq_ignore_ascii_case("idle")
             && flags.iter().chain(&self.state_flags).all(is_harmless)
