@@ -1,12 +1,13 @@
 //! `sarouter verify`: a verdict on any tables.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::common::write_file_with;
 use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::model::{Fabric, Layer, LayerBudget, Promise, SplitLids, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
@@ -236,10 +237,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         let certificate = certificate.ok_or("accepted tables have an order")?;
         write_file_with(path, |to| write_certificate(&fabric, &certificate, to))?;
     }
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
-        Format::Text => print_text(&verdict, &tables, !apart.is_empty()),
-    }
+    context.print(&verdict, || text(&verdict, &tables, !apart.is_empty()))?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
 }
 
@@ -274,23 +272,23 @@ fn update(
     let checks = Checks { promise: Promise::TOLD, hosts_only: args.hosts_only };
     let update = Update { before: &before, after, high: &high };
     let verdict = judge_update(fabric, update, args.layers, checks);
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
-        Format::Text => print_update(&verdict),
-    }
+    context.print(&verdict, || update_text(&verdict))?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
 }
 
-fn print_update(verdict: &UpdateVerdict) {
+fn update_text(verdict: &UpdateVerdict) -> String {
     let is = |accepted: bool| if accepted { "accepted" } else { "rejected" };
-    println!("{}: property-preserving update", is(verdict.accepted));
+    let mut text = format!("{}: property-preserving update\n", is(verdict.accepted));
     for (step, of) in &verdict.steps {
-        println!("  {step}: {}", is(of.accepted));
-        of.findings.iter().for_each(|finding| println!("    {finding}"));
+        let _ = writeln!(text, "  {step}: {}", is(of.accepted));
+        for finding in &of.findings {
+            let _ = writeln!(text, "    {finding}");
+        }
     }
     if let Some(without) = verdict.without {
-        println!("  programs that do not take part: {without}");
+        let _ = writeln!(text, "  programs that do not take part: {without}");
     }
+    text
 }
 
 fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {
@@ -303,37 +301,36 @@ fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {
     Ok(certificate.ok_or_else(|| format!("{}: there is no certificate of this fabric", path.display()))?)
 }
 
-fn print_text(verdict: &Verdict, tables: &Tables, both: bool) {
+fn text(verdict: &Verdict, tables: &Tables, both: bool) -> String {
     let promise = verdict.promise;
-    if verdict.accepted && tables.lanes().is_some() {
-        let vls = tables.vls_used();
-        println!(
-            "accepted: every pair that cables join is reached, {vls} VLs by a lane map, no cycle (promise {promise})"
-        );
-    } else if verdict.accepted {
-        let layers = tables.layers_used();
-        println!(
-            "accepted: every pair that cables join is reached, {layers} layers, each without a cycle (promise {promise})"
-        );
-    } else {
-        println!("rejected: {} findings", verdict.findings_total);
-    }
+    let mut text = match (verdict.accepted, tables.lanes()) {
+        (true, Some(_)) => format!(
+            "accepted: every pair that cables join is reached, {} VLs by a lane map, no cycle (promise {promise})\n",
+            tables.vls_used()
+        ),
+        (true, None) => format!(
+            "accepted: every pair that cables join is reached, {} layers, each without a cycle (promise {promise})\n",
+            tables.layers_used()
+        ),
+        (false, _) => format!("rejected: {} findings\n", verdict.findings_total),
+    };
     if both {
-        println!("  both LIDs of each port together");
+        text += "  both LIDs of each port together\n";
     }
     for finding in &verdict.findings {
-        println!("  {finding}");
+        let _ = writeln!(text, "  {finding}");
     }
     let listed = verdict.findings.len() as u64;
     if verdict.findings_total > listed {
-        println!("  … and {} more of these kinds", verdict.findings_total - listed);
+        let _ = writeln!(text, "  … and {} more of these kinds", verdict.findings_total - listed);
     }
     if verdict.unreachable_pairs > 0 {
-        println!("{} pairs of hosts are in different parts of the fabric", verdict.unreachable_pairs);
+        let pairs = verdict.unreachable_pairs;
+        let _ = writeln!(text, "{pairs} pairs of hosts are in different parts of the fabric");
     }
-    match verdict.accepted {
-        true => println!("Safe: no packet can wait for itself, and all that can be reached is."),
-        false => println!("Not safe: OpenSM must not get these tables."),
+    text + match verdict.accepted {
+        true => "Safe: no packet can wait for itself, and all that can be reached is.",
+        false => "Not safe: OpenSM must not get these tables.",
     }
 }
 
