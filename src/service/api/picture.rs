@@ -24,6 +24,7 @@ use crate::pass::step::View;
 use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
+use crate::service::kind::direct::{Direct, TorusBaseline};
 use crate::service::zone::Zone;
 
 pub(super) fn read() -> Routes<Api> {
@@ -254,6 +255,18 @@ pub(super) fn before(store: &EpochStore, epoch: &Epoch) -> Option<Epoch> {
     epoch.plan().previous.and_then(|number| store.epoch(number).ok())
 }
 
+/// What is told of a direct torus, where there are no tables but those before to compare with.
+async fn of_torus<T: Serialize>(
+    api: &Api,
+    computed: Arc<Computed>,
+    seen: Arc<Direct>,
+    against: Option<Against>,
+    tell: impl FnOnce(&Direct, Option<&TorusBaseline>) -> Result<T, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    direct::only_before(against)?;
+    api.read(move |_| Ok(json(tell(&seen, computed.torus.of(&seen).as_deref())?))).await
+}
+
 async fn load(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
@@ -267,12 +280,10 @@ async fn load(
         Seen::Switched(view) => view,
         Seen::Direct(seen) => {
             let number = asked.number()?;
-            direct::only_before(against)?;
-            let read = move |_: &Api| {
-                let baseline = computed.torus.of(&seen);
-                Ok(json(direct::load(&seen, number, job.as_ref(), baseline.as_deref())?))
+            let tell = move |seen: &Direct, baseline: Option<&TorusBaseline>| {
+                direct::load(seen, number, job.as_ref(), baseline)
             };
-            return api.read(read).await;
+            return of_torus(&api, computed, seen, against, tell).await;
         }
     };
     let nothing = || ApiError::missing("nothing is published");
@@ -377,12 +388,9 @@ async fn jobs(
         Seen::Switched(view) => view,
         Seen::Direct(seen) => {
             let number = asked.number()?;
-            direct::only_before(against)?;
-            let read = move |_: &Api| {
-                let baseline = computed.torus.of(&seen);
-                Ok(json(direct::jobs(&seen, number, baseline.as_deref())?))
-            };
-            return api.read(read).await;
+            let tell =
+                move |seen: &Direct, baseline: Option<&TorusBaseline>| direct::jobs(seen, number, baseline);
+            return of_torus(&api, computed, seen, against, tell).await;
         }
     };
     let epoch = asked.epoch(&api.store)?;
