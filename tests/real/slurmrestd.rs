@@ -112,11 +112,7 @@ impl Cluster {
         submit("1", &[&format!("--array=1-{}", nodes + nodes / 4)]);
         // All nodes are taken, the rest of the array waits.
         let jobs = 20 + nodes - 160;
-        await_some("placement", || {
-            // Asking for all of them costs as much as placing some.
-            std::thread::sleep(Duration::from_millis(200));
-            (cluster.squeue().jobs.len() == jobs).then_some(())
-        });
+        await_some("placement", || (cluster.squeue().jobs.len() == jobs).then_some(()));
         (cluster, jobs)
     }
 

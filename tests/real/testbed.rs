@@ -76,11 +76,13 @@ pub fn slurm_version() -> (u32, u32) {
 pub fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
+        let asked = Instant::now();
         if let Some(answer) = ask() {
             return answer;
         }
         assert!(start.elapsed() < Duration::from_secs(180), "waited in vain for {what}");
-        sleep(Duration::from_millis(10));
+        // Who waits leaves the processor to whom it waits for: asking may start a program, or a script in a browser.
+        sleep((3 * asked.elapsed()).clamp(Duration::from_millis(10), Duration::from_millis(200)));
     }
 }
 
