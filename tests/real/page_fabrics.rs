@@ -1,5 +1,5 @@
-//! The web page in Chromium on five fabrics: a tree of 180 hosts and one of 2,000 (in short 640), a dragonfly, a torus of switches,
-//! a torus without.
+//! The web page in Chromium on five fabrics: a tree of 180 hosts and one of 2,000, in short of 640, a dragonfly, a torus of
+//! switches, a torus without.
 
 use serde_json::{Value, json};
 
