@@ -75,7 +75,8 @@ impl Settings {
                 "report" => settings.report = Some(absolute(word, value)?),
                 "sink" => settings.sink = Some(Sink::parse(value)?),
                 "wait" => settings.wait = seconds()?,
-                "timeout" => settings.timeout = seconds()?,
+                // In no time nothing is written.
+                "timeout" => settings.timeout = seconds()?.max(Duration::from_secs(1)),
                 "sl_env" => settings.sl_env = names(word, value)?,
                 "lid_env" => settings.lid_env = names(word, value)?,
                 "on_failure" if value == "start" => settings.on_failure = OnFailure::Start,
@@ -136,6 +137,7 @@ mod tests {
         assert_eq!((settings.wait.as_secs(), settings.timeout.as_secs()), (5, 9));
         assert_eq!(settings.report, Some("/r".into()));
         assert_eq!(settings.lid_env, ["C"]);
+        assert_eq!(Settings::parse(["timeout=0"]).unwrap().timeout.as_secs(), 1);
         assert_eq!(Settings::parse([]).unwrap().sl_env, SL_VARIABLES);
         assert_eq!(Settings::parse([]).unwrap().lid_env, [LID_VARIABLE]);
         for bad in
