@@ -215,7 +215,7 @@ fn verify_takes_what_verify_wrote_and_refuses_it_damaged() {
     let route = [&["route"], &spec[..], &["--engine", "nue", "--out", "t"]].concat();
     assert_eq!(sarouter(dir.path(), &route).status.code(), Some(0));
     let verify = |words: &[&str]| {
-        let output = sarouter(dir.path(), &[&["verify"], &spec[..], &["--tables", "t"], words].concat());
+        let output = sarouter(dir.path(), [&["verify"], &spec[..], &["--tables", "t"], words].concat());
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let full = verify(&["--write-certificate", "c.txt"]);

@@ -13,7 +13,7 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     std::fs::write(dir.path().join("jobs.txt"), "17 n[1-6]\n18 n[7-16]\n19 n1,elsewhere\n").unwrap();
     let words =
         ["--fabric", TREE, "--jobs", "jobs.txt", "--engine", "dfsssp", "--out", "t", "--format", "json"];
-    let output = sarouter(dir.path(), &[&["route"], &words[..]].concat());
+    let output = sarouter(dir.path(), [&["route"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("elsewhere"), "{output:?}");
     let report = parsed(&output);
@@ -23,7 +23,7 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     assert_eq!(report["verdict"], serde_json::json!({"accepted": true, "findings": []}));
     assert_eq!(report["layers"], serde_json::json!({"budget": 8, "used": 8}));
 
-    let output = sarouter(dir.path(), &["verify", "--fabric", TREE, "--tables", "t"]);
+    let output = sarouter(dir.path(), ["verify", "--fabric", TREE, "--tables", "t"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let lft = std::fs::read_to_string(dir.path().join("t/lft.txt")).unwrap();
     // The first leaf's own host n1 is behind port 1; here it goes to n2.
@@ -31,7 +31,7 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     let damaged = entry.unwrap().replace(" 001 ", " 002 ");
     std::fs::write(dir.path().join("bad.txt"), lft.replacen(entry.unwrap(), &damaged, 1)).unwrap();
     let words = ["--fabric", TREE, "--tables", "bad.txt", "--layers-file", "t/layers.txt"];
-    let output = sarouter(dir.path(), &[&["verify"], &words[..]].concat());
+    let output = sarouter(dir.path(), [&["verify"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("wrong port: S0000 (0x0000000000200000) sends n1 (LID "), "{text}");
@@ -62,7 +62,7 @@ fn jobs_of_a_file_are_held_against_the_best_engine_that_knows_none() {
     assert!(compare("updown", "text").contains("\nNot worth it: none makes "));
 
     let bench = ["bench", "time", "--no-adaptive", "--patterns", "ring", "--format", "json"];
-    let output = sarouter(dir.path(), &[&bench[..], &given].concat());
+    let output = sarouter(dir.path(), [&bench[..], &given].concat());
     let board: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let cells = board["cells"].as_array().unwrap();
     assert!(
@@ -70,7 +70,7 @@ fn jobs_of_a_file_are_held_against_the_best_engine_that_knows_none() {
         "{board}"
     );
     std::fs::write(dir.path().join("small.txt"), "17 n[1-6]\n").unwrap();
-    let output = sarouter(dir.path(), &[&bench[..], &["--fabric", fabric, "--jobs", "small.txt"]].concat());
+    let output = sarouter(dir.path(), [&bench[..], &["--fabric", fabric, "--jobs", "small.txt"]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("small.txt: no job is on several switches"));
 }
@@ -88,14 +88,14 @@ fn jobs_on_unknown_nodes_alone_give_exit_1() {
     let route = ["route", "--engine", "updown", "--out", "t", "--fabric", TREE, "--jobs"];
     let compare = ["compare", "--engines", "updown", "--fabric", TREE, "--jobs"];
     for words in [&route[..], &compare[..]] {
-        let output = sarouter(dir.path(), &[words, &["some.txt"]].concat());
+        let output = sarouter(dir.path(), [words, &["some.txt"]].concat());
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains("none of the nodes of job 18 is in the fabric"), "{errors}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("updown"), "what could be done is done");
-        let output = sarouter(dir.path(), &[words, &["spelt.txt"]].concat());
+        let output = sarouter(dir.path(), [words, &["spelt.txt"]].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let output = sarouter(dir.path(), &[words, &["twice.txt"]].concat());
+        let output = sarouter(dir.path(), [words, &["twice.txt"]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(
             String::from_utf8_lossy(&output.stderr).contains("twice.txt:3: job 17 is there twice"),
@@ -103,7 +103,7 @@ fn jobs_on_unknown_nodes_alone_give_exit_1() {
         );
     }
     let replay = ["replay", "--fabric", TREE, "--engines", "updown", "--trace", "t.swf"];
-    let output = sarouter(dir.path(), &replay);
+    let output = sarouter(dir.path(), replay);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("none of the nodes of job 1 is in the fabric"), "{errors}");
@@ -113,14 +113,14 @@ fn jobs_on_unknown_nodes_alone_give_exit_1() {
 fn an_engine_out_of_layers_says_how_many_it_needs() {
     let dir = tempfile::tempdir().unwrap();
     let words = ["--fabric", "torus:5x5", "--layers", "1", "--format", "json"];
-    let output = sarouter(dir.path(), &[&["route", "--engine", "dfsssp", "--out", "t"], &words[..]].concat());
+    let output = sarouter(dir.path(), [&["route", "--engine", "dfsssp", "--out", "t"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let refused = &parsed(&output)["refused"];
     assert_eq!(refused["kind"], "out_of_budget");
     assert!(refused["needed"].as_u64().unwrap() > 1, "{refused}");
     assert!(!dir.path().join("t").exists());
 
-    let output = sarouter(dir.path(), &[&["compare", "--engines", "dfsssp,sssp,nue"], &words[..]].concat());
+    let output = sarouter(dir.path(), [&["compare", "--engines", "dfsssp,sssp,nue"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let rows = parsed(&output);
     assert_eq!(rows[0]["refused"], *refused);
@@ -134,7 +134,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs.txt"), "17 n[1-6]\n").unwrap();
     assert!(
-        sarouter(dir.path(), &["route", "--fabric", TREE, "--engine", "updown", "--out", "t"])
+        sarouter(dir.path(), ["route", "--fabric", TREE, "--engine", "updown", "--out", "t"])
             .status
             .success()
     );
@@ -240,14 +240,14 @@ fn compare_holds_jobs_against_all_engines_that_know_none() {
     std::fs::write(dir.path().join("jobs"), "1 n[1-20]\n2 n[21-50]\n3 n[51-72]\n").unwrap();
     let words = ["compare", "--fabric", "mesh:6x6,hosts=2", "--layers", "1", "--jobs", "jobs", "--engines"];
     let verdict = |engines| {
-        let output = sarouter(dir.path(), &[&words[..], &[engines]].concat());
+        let output = sarouter(dir.path(), [&words[..], &[engines]].concat());
         String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_string()
     };
     assert_eq!(
         verdict("nue,updown"),
         "Not worth it: none makes their exchanges faster than torus, which knows no jobs."
     );
-    let all = sarouter(dir.path(), &[&words[..], &["balanced,nue,minhop", "--format", "json"]].concat());
+    let all = sarouter(dir.path(), [&words[..], &["balanced,nue,minhop", "--format", "json"]].concat());
     let all = parsed(&all);
     let slowdown = |i: usize| all[i]["time"]["slowdown_mean"].as_f64().unwrap();
     assert!(all[0]["time"]["oblivious"].as_f64().unwrap() <= slowdown(1), "{all}");
@@ -274,7 +274,7 @@ fn a_job_whose_nodes_no_cable_joins_is_named() {
     };
     std::fs::write(dir.path().join("islands.txt"), star(1) + &star(2)).unwrap();
     std::fs::write(dir.path().join("jobs"), "17 n11,n12,n21\n18 n21,n22\n").unwrap();
-    let output = sarouter(dir.path(), &["route", "--fabric", "islands.txt", "--jobs", "jobs", "--out", "t"]);
+    let output = sarouter(dir.path(), ["route", "--fabric", "islands.txt", "--jobs", "jobs", "--out", "t"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("job 17: no cables join n21 with its other nodes"), "{output:?}");
     assert!(!said.contains("job 18"), "{said}");

@@ -65,7 +65,7 @@ fn the_example_of_the_thesis_has_its_figures_for_as_long_as_its_jobs_run() {
     let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figure-5.2.jobs");
     let words =
         ["compare", "--format", "json", "--fabric", "fattree:10x18,5", "--jobs", jobs, "--engines", "dfsssp"];
-    let compared: Value = serde_json::from_slice(&sarouter(dir.path(), &words).stdout).unwrap();
+    let compared: Value = serde_json::from_slice(&sarouter(dir.path(), words).stdout).unwrap();
     let time = &compared[0]["time"];
     let close = |a: f64, b: &Value| (a - b.as_f64().unwrap()).abs() < 1e-9;
     let replayed = means(&answer, "dfsssp");
@@ -114,7 +114,7 @@ fn shards_joined_give_the_same_bytes_as_one_run_whatever_the_threads() {
         with(&["--shard", &format!("{i}/3"), "--out", &format!("part{i}")]);
     }
     let merge =
-        |parts: &[&str]| sarouter(dir.path(), &[&["replay", "merge", "--out", "merged"], parts].concat());
+        |parts: &[&str]| sarouter(dir.path(), [&["replay", "merge", "--out", "merged"], parts].concat());
     assert_eq!(merge(&["part2", "part3", "part1"]).status.code(), Some(0));
     assert_eq!(whole, results(&dir.path().join("merged")));
     let series = text(&whole.iter().find(|(name, _)| name == "series.csv").unwrap().1);
@@ -153,7 +153,7 @@ fn snapshots_are_simulated_with_the_tables_of_each_engine() {
     for part in ["1", "2"] {
         replay(dir.path(), &[&words[..], &["--shard", &format!("{part}/2"), "--out", part]].concat());
     }
-    let merged = sarouter(dir.path(), &["replay", "merge", "1", "2", "--out", "merged"]);
+    let merged = sarouter(dir.path(), ["replay", "merge", "1", "2", "--out", "merged"]);
     assert_eq!(merged.status.code(), Some(0));
     assert_eq!(results(&dir.path().join("whole")), results(&dir.path().join("merged")));
 }
@@ -214,7 +214,7 @@ fn each_bad_line_is_reported_counted_and_skipped_unless_none_is_accepted() {
     ];
     fs::write(dir.path().join("t.swf"), lines.join("\n")).unwrap();
     let words = ["replay", "--fabric", TREE, "--trace", "t.swf", "--engines", "sar", "--out", "o"];
-    let output = sarouter(dir.path(), &[&words[..], &["--format", "json"]].concat());
+    let output = sarouter(dir.path(), [&words[..], &["--format", "json"]].concat());
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let errors = text(&output.stderr);
     for wanted in [
@@ -236,7 +236,7 @@ fn each_bad_line_is_reported_counted_and_skipped_unless_none_is_accepted() {
     let written = fs::read_to_string(dir.path().join("o/bad-lines.txt")).unwrap();
     assert_eq!(written.lines().count(), 6, "{written}");
 
-    let output = sarouter(dir.path(), &[&words[..], &["--strict"]].concat());
+    let output = sarouter(dir.path(), [&words[..], &["--strict"]].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("t.swf:3: 18 fields expected"), "{output:?}");
 }
@@ -259,7 +259,7 @@ fn bad_lines_of_sacct_and_snapshots_are_found_too() {
     assert_eq!(trace["faults"], serde_json::json!({"malformed": 3, "backwards": 1}));
     assert_eq!((&trace["entries"], &trace["passed_over"]), (&2.into(), &1.into()));
     // Without names for its fields it is refused.
-    let output = sarouter(dir.path(), &[&["replay"], &words[..6]].concat());
+    let output = sarouter(dir.path(), [&["replay"], &words[..6]].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("no header"), "{output:?}");
 
@@ -309,7 +309,7 @@ fn traces_without_nodes_get_them_from_the_model_that_the_results_name() {
     let series = fs::read_to_string(dir.path().join("o/series.csv")).unwrap();
     assert!(series.lines().skip(1).all(|l| l.starts_with("interleaved,") || l.starts_with("tree,")));
     // Recorded nodes cannot be had.
-    let output = sarouter(dir.path(), &[&["replay"], &words[..6], &["--nodes-in-order"]].concat());
+    let output = sarouter(dir.path(), [&["replay"], &words[..6], &["--nodes-in-order"]].concat());
     assert_eq!(output.status.code(), Some(0), "falls back to tree: {output:?}");
 }
 
@@ -335,7 +335,7 @@ fn engines_that_cannot_route_the_fabric_are_named_and_the_others_go_on() {
     assert!(answer["run"]["refused"]["fattree"].as_str().unwrap().contains("fattree cannot route"));
     assert_eq!(answer["run"]["engines"], serde_json::json!(["dfsssp", "balanced:static", "sar"]));
     assert_eq!(answer["run"]["job_aware"], serde_json::json!(["sar"]));
-    let output = sarouter(dir.path(), &[&["replay"], &words[..], &["--engines", "magic"]].concat());
+    let output = sarouter(dir.path(), [&["replay"], &words[..], &["--engines", "magic"]].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there is no engine \"magic\""), "{output:?}");
 }
@@ -373,7 +373,7 @@ fn tables_in_force_take_part_as_they_are() {
     const FABRIC: &str = "fattree:6x6,3";
     let dir = tempfile::tempdir().unwrap();
     let dump = ["route", "--fabric", FABRIC, "--engine", "minhop", "--out", "d"];
-    assert_eq!(sarouter(dir.path(), &dump).status.code(), Some(0));
+    assert_eq!(sarouter(dir.path(), dump).status.code(), Some(0));
     let words = ["--fabric", FABRIC, "--trace", "generated:tsubame2,days=1,seed=3", "--every", "2h"];
     let tables = ["--tables", "now=d", "--tables", "dump=d/lft.txt", "--engines", "minhop,sar"];
     let answer = replay(dir.path(), &[&words[..], &tables].concat());
@@ -385,11 +385,11 @@ fn tables_in_force_take_part_as_they_are() {
 
     let words =
         ["compare", "--format", "json", "--fabric", FABRIC, "--engines", "minhop", "--tables", "now=d"];
-    let rows: Value = serde_json::from_slice(&sarouter(dir.path(), &words).stdout).unwrap();
+    let rows: Value = serde_json::from_slice(&sarouter(dir.path(), words).stdout).unwrap();
     assert_eq!((&rows[0]["engine"], &rows[1]["engine"]), (&"now".into(), &"minhop".into()));
     assert_eq!(rows[0]["load"], rows[1]["load"]);
     for (wrong, says) in [("sar=d", "sar=d: the name is taken"), ("d", "give a name"), ("now=e", "e")] {
-        let output = sarouter(dir.path(), &[&words[..], &["--tables", wrong]].concat());
+        let output = sarouter(dir.path(), [&words[..], &["--tables", wrong]].concat());
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert!(text(&output.stderr).contains(says), "{output:?}");
     }
@@ -422,7 +422,7 @@ fn on_a_direct_torus_each_job_is_routed_when_it_starts() {
         format!("{sacct}4|2015-02-16T00:00:00|2015-02-16T03:00:00|n[16-17]\n"),
     )
     .unwrap();
-    let output = sarouter(dir.path(), &[&["replay"], &words[..]].concat());
+    let output = sarouter(dir.path(), [&["replay"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stdout).contains("angara-sar") && text(&output.stderr).contains('4'), "{output:?}");
 }
