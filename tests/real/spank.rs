@@ -196,8 +196,9 @@ impl Bed {
         self.slurm("scontrol", &["update", "NodeName=n5", "State=RESUME"]);
         let idle = || self.slurm("sinfo", &["-h", "-n", "n5", "-o", "%T"]).trim() == "idle";
         await_some("n5", || idle().then_some(()));
-        // Slurm would wait two minutes before it starts a requeued job again.
-        self.slurm("scontrol", &["update", &format!("JobId={id}"), "StartTime=now"]);
+        // Slurm would wait two minutes before it starts a requeued job again. Its nodes take a start in the second in which
+        // they ended the job for part of that: the script then waits in vain for the prolog.
+        self.slurm("scontrol", &["update", &format!("JobId={id}"), "StartTime=now+3"]);
         self.release(id);
         self.await_state(id, "COMPLETED");
         assert_eq!(self.files(&seen), self.published(id));
