@@ -103,7 +103,7 @@ impl Several {
     /// The best set found, and what the usual one costs; `None` if no set can be routed on all fabrics. There must be
     /// enough candidates.
     pub fn choose(&self, traffic: &[Running], question: Question<'_>) -> Option<Choice> {
-        let ordinary = usual(question.nodes, question.candidates);
+        let (ordinary, most) = (usual(question.nodes, question.candidates), self.most(question.nodes));
         let mut seen = BTreeSet::from([ordinary.clone()]);
         let mut sets = vec![ordinary.clone()];
         for (fabric, (board, running)) in self.boards.iter().zip(traffic).enumerate() {
@@ -115,7 +115,7 @@ impl Several {
                 continue;
             }
             let own = Question { candidates: &candidates, ..question };
-            for set in board.proposed(running, own).into_iter().take(self.most(question.nodes)) {
+            for set in board.proposed(running, own).into_iter().take(most) {
                 // Both lists ascend alike: names are in one order everywhere.
                 let back = |n: &u32| candidates.binary_search(n).ok().map(|i| at_home[i]);
                 let set: Vec<u32> = set.iter().filter_map(back).collect();
