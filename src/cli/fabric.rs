@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::common::{print, write_file};
 use super::fabric_nodes;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::lab::generate;
 use crate::lab::generate::faults::{Amount, Faults};
 use crate::measure;
@@ -166,16 +166,13 @@ impl Output {
         }
         write_file(&self.out, text.as_bytes())?;
         let written = Written { path: self.out.clone(), fabric: inventory(found, &NodeNames::default()) };
-        match context.format {
-            Format::Json => print(&serde_json::to_string_pretty(&written)?),
-            Format::Text => {
-                let left_out = match written.fabric.unrouted.len() {
-                    0 => String::new(),
-                    n => format!("; left out: {n} adapters that no switch leads to"),
-                };
-                print(&format!("{}: {}{left_out}", self.out.display(), written.fabric.summary()))
-            }
-        }
+        context.print(&written, || {
+            let left_out = match written.fabric.unrouted.len() {
+                0 => String::new(),
+                n => format!("; left out: {n} adapters that no switch leads to"),
+            };
+            format!("{}: {}{left_out}", self.out.display(), written.fabric.summary())
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::wrapped_words;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::measure::{MEASURES, Measure};
 use crate::model::PATTERNS;
 use crate::observe::source::{JOB_SOURCES, JobSourceRow};
@@ -135,15 +135,13 @@ fn show<T: Serialize>(
     cells: impl Fn(&T) -> [String; 3],
     context: &Context,
 ) -> Result<Answer, Failure> {
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => {
-            let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
-            let width = cells.iter().map(|c| c[0].len()).max().unwrap_or(0);
-            for [name, first, second] in &cells {
-                println!("{name:width$}  {}", wrapped_words(&format!("{first}; {second}"), width + 2));
-            }
-        }
-    }
+    context.print(&rows, || {
+        let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
+        let width = cells.iter().map(|c| c[0].len()).max().unwrap_or(0);
+        let line = |[name, first, second]: &[String; 3]| {
+            format!("{name:width$}  {}\n", wrapped_words(&format!("{first}; {second}"), width + 2))
+        };
+        cells.iter().map(line).collect()
+    })?;
     Ok(Answer::Yes)
 }
