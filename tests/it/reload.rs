@@ -152,6 +152,7 @@ fn the_interface_follows_its_settings_without_a_restart() {
     // Connected while the rules change: one more answer at most. What listens stays.
     let mut connected = Connected::to(&old);
     assert!(connected.answers());
+    let mut not_yet = Connected::to(&old);
     let plan = || {
         let client = Client::new(&old, LONG);
         client.wait(client.post::<Value>("/v1/plan", &serde_json::json!({ "jobs": " ".repeat(2000) })))
@@ -162,6 +163,8 @@ fn the_interface_follows_its_settings_without_a_restart() {
     site.alter("body_limit_kib = 1", "body_limit_kib = 65\nothers_read = false");
     followed(&site, &serving, 1);
     assert!((0..5).filter(|_| connected.answers()).count() <= 1);
+    // Who has not asked yet is answered, once.
+    assert!(not_yet.answers() && !not_yet.answers());
     assert!(!matches!(plan(), Err(ClientError::Refused { status: 413, .. })));
     assert!(listens(&old) && inode(&old) == before);
     // All or nothing: this socket could be had, this port could not.

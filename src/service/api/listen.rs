@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::{debug, warn};
 
 use super::crew::work_on;
@@ -30,6 +31,8 @@ use super::share::Shares;
 const FILES: u64 = 16_384;
 /// A client must have sent the head of its request after this.
 const HEADER: Duration = Duration::from_secs(10);
+/// At the end, what is on its way on a new connection arrives within this.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
 /// No connection lives longer, whatever it does.
 const LIFE: Duration = Duration::from_secs(600);
 /// After an accept failed (too many open files, say).
@@ -224,7 +227,10 @@ pub async fn serve_connection<S, T>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let asked = Arc::new(Notify::new());
+    let heard = Arc::clone(&asked);
     let answer = service_fn(move |mut request: Request<Incoming>| {
+        heard.notify_one();
         request.extensions_mut().extend(known.clone());
         TowerToHyperService::new(router.clone()).call(request)
     });
@@ -238,6 +244,17 @@ pub async fn serve_connection<S, T>(
             biased;
             served = connection.as_mut() => return served,
             _ = terms.changed() => {}
+        }
+        let the_end = async {
+            while terms.changed().await.is_ok() {}
+            tokio::time::sleep(ON_ITS_WAY).await;
+        };
+        // A connection would be closed before its first request is read.
+        tokio::select! {
+            biased;
+            served = connection.as_mut() => return served,
+            () = asked.notified() => {}
+            () = the_end => {}
         }
         connection.as_mut().graceful_shutdown();
         connection.await
