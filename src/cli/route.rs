@@ -9,7 +9,7 @@ use super::common::write_file_with;
 use super::input::{self, Input, Routed, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::measure::{Time, slowdowns};
 use crate::model::{Demand, Fabric, FabricLanes, Promise, Tables};
 use crate::pass::baseline::Baseline;
@@ -172,16 +172,8 @@ pub(super) fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Fa
 }
 
 fn show(report: &Report, verdict: &Verdict, out: &Path, context: &Context) -> Result<(), Failure> {
-    if context.format == Format::Json {
-        println!("{}", serde_json::to_string_pretty(report)?);
-        return Ok(());
-    }
-    print!("{}", report.text());
-    for finding in &verdict.findings {
-        println!("  {finding}");
-    }
-    println!("files         {}", out.display());
-    Ok(())
+    let findings: String = verdict.findings.iter().map(|finding| format!("  {finding}\n")).collect();
+    context.print(report, || format!("{}{findings}files         {}", report.text(), out.display()))
 }
 
 /// The report comes last: where it is, the files beside it are its own.

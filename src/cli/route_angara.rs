@@ -11,7 +11,7 @@ pub use self::report::Report;
 use super::common::write_file;
 use super::html::Html;
 use super::input::{none_on_switches, remove_if_there};
-use super::{Answer, Context, Failure, Format, number};
+use super::{Answer, Context, Failure, number};
 use crate::model::{JobId, Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{NODES_FILE, ROUTES_FILE, read_routes, tables_of_files, write_job};
@@ -303,16 +303,16 @@ pub fn verify(
 }
 
 fn show(verdict: &TorusVerdict, context: &Context) -> Result<Answer, Failure> {
-    match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(verdict)?),
-        Format::Text if verdict.accepted => println!("accepted: every pair is routed legally, no cycle"),
-        Format::Text => {
-            let kinds: BTreeSet<String> = verdict.findings.iter().map(|f| f.kind()).collect();
-            println!("rejected: {}", kinds.into_iter().collect::<Vec<_>>().join(", "));
-            for finding in &verdict.findings {
-                println!("  {}", serde_json::to_string(finding)?);
-            }
-        }
-    }
+    context.print(verdict, || text(verdict))?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+fn text(verdict: &TorusVerdict) -> String {
+    if verdict.accepted {
+        return "accepted: every pair is routed legally, no cycle".into();
+    }
+    let kinds: BTreeSet<String> = verdict.findings.iter().map(|f| f.kind()).collect();
+    let head = format!("rejected: {}", kinds.into_iter().collect::<Vec<_>>().join(", "));
+    let findings = verdict.findings.iter().filter_map(|f| serde_json::to_string(f).ok());
+    findings.fold(head, |text, finding| format!("{text}\n  {finding}"))
 }

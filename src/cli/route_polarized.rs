@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::common::write_file_with;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::model::{Fabric, PortNum, PortPeer};
 use crate::simulate::Net;
 use crate::simulate::adaptive::{Distances, Penalties, Polarized};
@@ -27,15 +27,10 @@ pub fn route(fabric: &Fabric, out: &Path, context: &Context) -> Result<Answer, F
     let path = out.join(FILE);
     write_file_with(&path, |to| write(fabric, &net, &polarized, to))?;
     let lanes = crate::simulate::Router::lanes(&polarized);
-    match context.format {
-        Format::Json => println!(
-            "{}",
-            json!({"engine": "polarized", "lanes": lanes, "diameter": far.diameter(), "file": path})
-        ),
-        Format::Text => {
-            println!("lanes         {lanes}, in increasing order\nfile          {}", path.display())
-        }
-    }
+    let made = json!({"engine": "polarized", "lanes": lanes, "diameter": far.diameter(), "file": path});
+    context.print(&made, || {
+        format!("lanes         {lanes}, in increasing order\nfile          {}", path.display())
+    })?;
     Ok(Answer::Yes)
 }
 

@@ -170,10 +170,11 @@ fn midnight(day: NaiveDate) -> DateTime<Utc> {
 }
 
 fn show(store: &EpochStore, trial: &Trial, context: &Context) -> Result<Answer, Failure> {
-    if context.format == Format::Json {
-        print(&serde_json::to_string_pretty(trial)?)?;
-        return Ok(Answer::Yes);
-    }
+    context.print(trial, || text(store, trial))?;
+    Ok(Answer::Yes)
+}
+
+fn text(store: &EpochStore, trial: &Trial) -> String {
     let now = trial.day(Utc::now());
     let Trial { without, seed, days, .. } = trial;
     let mut out =
@@ -185,8 +186,7 @@ fn show(store: &EpochStore, trial: &Trial, context: &Context) -> Result<Answer, 
     }
     let path = store.path().display();
     let _ = write!(out, "\n`sarouter trial --end` ends it; it is in {path}");
-    print(&out)?;
-    Ok(Answer::Yes)
+    out
 }
 
 /// For `status`.

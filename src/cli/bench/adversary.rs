@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::common::write_file;
 use crate::cli::html::Html;
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::{Answer, Context, Failure};
 use crate::lab::adversary::{BesideBest, Case, Contest, Summary, cases, jobs};
 use crate::lab::generate::generate;
 use crate::model::{Fabric, LayerBudget, Promise, Tables};
@@ -113,7 +113,7 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
         write_file(path, format!("{json}\n").as_bytes())?;
     }
     args.html.write(|| sheet(&report, &json))?;
-    super::print(&if context.format == Format::Text { text(&report) } else { format!("{json}\n") })?;
+    context.print(&report, || text(&report))?;
     Ok(if summary.far_behind > 0 { Answer::No } else { Answer::Yes })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::common::{complain, need_different, time_than, write_file};
 use crate::cli::html::Html;
 use crate::cli::number;
-use crate::cli::{Answer, Context, Failure, Format, input};
+use crate::cli::{Answer, Context, Failure, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
 use crate::lab::peers;
 use crate::model::{Fabric, Group, LayerBudget, Pattern, Promise, Tables};
@@ -139,7 +139,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         write_file(path, format!("{json}\n").as_bytes())?;
     }
     args.html.write(|| sheet(&summary, &json))?;
-    super::print(&if context.format == Format::Text { summary.text() } else { format!("{json}\n") })?;
+    context.print(&summary, || summary.text())?;
     Ok(answer)
 }
 

@@ -329,10 +329,7 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
             vec![("Throughput by damage".into(), lines.clone()), ("Regression".into(), second.clone())];
         sheet(&args.fabric, (&rows, &advice), tables, pretty.clone())
     })?;
-    match context.format {
-        Format::Json => println!("{pretty}"),
-        Format::Text => print!("{}\n{}\n{}", align(&lines), align(&second), in_words(&advice)),
-    }
+    context.print(&told, || [align(&lines), align(&second), in_words(&advice)].join("\n"))?;
     Ok(Answer::Yes)
 }
 
