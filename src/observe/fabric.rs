@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
-use super::{regular, torus_toml};
+use super::{FileError, regular, torus_toml};
 use crate::lab::generate::{self, SpecError};
 use crate::model::{Fabric, did_you_mean, nearest};
 
@@ -17,13 +17,8 @@ pub enum FabricSourceError {
     #[error(transparent)]
     File(#[from] FabricFileError),
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] FileError),
     /// Neither a spec nor a file.
     #[error("{text:?} is neither a file nor a spec{}", specs(text))]
     Neither {
@@ -89,7 +84,7 @@ pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
     let path = Path::new(source);
     let bytes = regular::read_named(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => FabricSourceError::Neither { text: source.to_string() },
-        _ => FabricSourceError::Read { path: path.to_path_buf(), source: error },
+        _ => FileError::read(path)(error).into(),
     })?;
     parse(path, &text(&bytes))
 }

@@ -3,33 +3,11 @@
 mod pattern;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::pattern::Pattern;
+use super::FileError;
 use crate::model::{Fabric, Guid, NodeMap, NodeName, Role, Terminal, TerminalId};
-
-/// A map file that is not understood.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeNamesError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A wrong line.
-    #[error("{}:{line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
 
 /// A map file: what an administrator says about which adapter is which node.
 ///
@@ -86,25 +64,20 @@ impl NodeNames {
     /// Reads a map file.
     ///
     /// # Errors
-    /// [`NodeNamesError`] with file and line.
-    pub fn load(path: &Path) -> Result<Self, NodeNamesError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| NodeNamesError::Read { path: path.to_path_buf(), source })?;
+    /// [`FileError`] with file and line.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = std::fs::read_to_string(path).map_err(FileError::read(path))?;
         Self::parse(path, super::without_mark(&text))
     }
 
     /// Reads the text of a map file; `path` is for messages.
     ///
     /// # Errors
-    /// [`NodeNamesError::Line`]: no name, not a GUID, not a node name, or a second name for a key.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, NodeNamesError> {
+    /// [`FileError::Line`]: no name, not a GUID, not a node name, or a second name for a key.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
         let mut names = Self::default();
         for (i, line) in text.lines().enumerate() {
-            names.line(i + 1, line).map_err(|reason| NodeNamesError::Line {
-                path: path.to_path_buf(),
-                line: i + 1,
-                reason,
-            })?;
+            names.line(i + 1, line).map_err(|reason| FileError::line(path, i + 1, reason))?;
         }
         Ok(names)
     }

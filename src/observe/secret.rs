@@ -1,50 +1,29 @@
 //! Files that hold secrets.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::regular;
+use super::{FileError, regular};
 
 /// No secret is longer.
 const LIMIT: u64 = 1 << 20;
-
-/// A secret that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// It cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// Others could read or replace it.
-    #[error("{}: it is not used: {reason}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, in words.
-        reason: String,
-    },
-}
 
 /// Reads a file that belongs to root or to the user of this process and that nobody else can read.
 ///
 /// # Errors
 /// If it is not such a file.
-pub fn read(path: &Path) -> Result<String, SecretError> {
-    let failed = |source| SecretError::Read { path: path.to_path_buf(), source };
-    let refused = |reason: String| SecretError::Open { path: path.to_path_buf(), reason };
-    let mut file = regular::open(path).map_err(failed)?;
+pub fn read(path: &Path) -> Result<String, FileError> {
+    let failed = FileError::read(path);
+    let mut file = regular::open(path).map_err(&failed)?;
     // Of the open file: what is checked is what is read.
-    let found = file.metadata().map_err(failed)?;
+    let found = file.metadata().map_err(&failed)?;
     if let Some(reason) = regular::strange_owner(&found) {
-        return Err(refused(reason));
+        return Err(FileError::refused(path, reason));
     }
     if found.mode() & 0o077 != 0 {
-        return Err(refused(format!("its mode is {:o}, it must be 600", found.mode() & 0o777)));
+        let reason = format!("its mode is {:o}, it must be 600", found.mode() & 0o777);
+        return Err(FileError::refused(path, reason));
     }
     let mut text = String::new();
     (&mut file).take(LIMIT).read_to_string(&mut text).map_err(failed)?;
@@ -61,7 +40,7 @@ mod tests {
     fn only_a_closed_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        assert!(matches!(read(&path), Err(SecretError::Read { .. })));
+        assert!(matches!(read(&path), Err(FileError::Read { .. })));
         std::fs::write(&path, "abc\n").unwrap();
         for (mode, good) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -70,6 +49,6 @@ mod tests {
                 Err(error) => assert!(!good && error.to_string().contains(&format!("{mode:o}")), "{error}"),
             }
         }
-        assert!(matches!(read(dir.path()), Err(SecretError::Open { .. } | SecretError::Read { .. })));
+        assert!(matches!(read(dir.path()), Err(FileError::Refused { .. } | FileError::Read { .. })));
     }
 }

@@ -4,14 +4,14 @@
 //! no link, and belongs to root or to the user of this process, with nobody else able to write it.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
-use super::{jobs, regular};
+use super::{FileError, jobs, regular};
 use crate::model::JobMap;
 
 /// Name of the file with the jobs.
@@ -36,22 +36,9 @@ pub enum SpoolError {
     /// It is no name of a file in the spool.
     #[error("{0:?} is not the name of a file in the spool")]
     Name(String),
-    /// It cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// It may be somebody else's.
-    #[error("{}: it is not used: {reason}", path.display())]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, in words.
-        reason: String,
-    },
+    /// It cannot be read, or may be somebody else's.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl From<SpoolError> for PollError {
@@ -75,12 +62,12 @@ fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<
         return Err(SpoolError::Name(name.to_string()));
     }
     let path = spool.join(name);
-    let failed = |source| SpoolError::Read { path: path.clone(), source };
-    let refused = |reason: String| SpoolError::Refused { path: path.clone(), reason };
+    let failed = FileError::read(&path);
+    let refused = |reason: String| SpoolError::from(FileError::refused(&path, reason));
     let no_follow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(no_follow.bits()).unwrap_or_default();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(&failed)?;
+    let found = file.metadata().map_err(&failed)?;
     if !found.is_file() {
         return Err(refused("it is not a regular file".into()));
     }
@@ -91,7 +78,7 @@ fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<
         return Err(refused(format!("others may write it (mode {:o})", found.mode() & 0o777)));
     }
     let mut bytes = Vec::new();
-    (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(&failed)?;
     if bytes.len() as u64 > limit {
         return Err(refused(format!("it has more than {limit} bytes")));
     }

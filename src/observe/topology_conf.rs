@@ -5,76 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::hostlist::{self, HostlistError};
+use super::{FileError, hostlist};
 use crate::model::{Fabric, NodeMap, NodeName, SwitchId};
-
-/// A `topology.conf` that is not understood.
-#[derive(Debug, thiserror::Error)]
-pub enum TopologyError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A wrong line.
-    #[error("{}:{line}: {problem}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Line number, from 1, where the entry begins.
-        line: usize,
-        /// What is wrong.
-        problem: TopologyProblem,
-    },
-}
-
-/// What is wrong with a line of a `topology.conf`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TopologyProblem {
-    /// Not `Key=Value`.
-    #[error("{word:?} is not Key=Value")]
-    NotAPair {
-        /// As written.
-        word: String,
-    },
-    /// A key that is not of topology/tree.
-    #[error("unknown key {key:?}")]
-    UnknownKey {
-        /// As written.
-        key: String,
-    },
-    /// No `SwitchName`.
-    #[error("an entry without SwitchName")]
-    NoName,
-    /// Neither `Nodes` nor `Switches`, or a key twice.
-    #[error("switch {switch:?} wants Nodes or Switches, each at most once")]
-    Children {
-        /// The switch.
-        switch: String,
-    },
-    /// A switch described twice.
-    #[error("switch {switch:?} is already described in line {first}")]
-    Twice {
-        /// The switch.
-        switch: String,
-        /// Line of the first description.
-        first: usize,
-    },
-    /// A child that is described nowhere.
-    #[error("switch {switch:?} is not described")]
-    Unknown {
-        /// The child.
-        switch: String,
-    },
-    /// See [`HostlistError`].
-    #[error(transparent)]
-    Hostlist(#[from] HostlistError),
-}
 
 /// One `SwitchName=` entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,10 +106,9 @@ impl Topology {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`TopologyError`] with file and line.
-    pub fn load(path: &Path) -> Result<Self, TopologyError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| TopologyError::Read { path: path.to_path_buf(), source })?;
+    /// [`FileError`] with file and line.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = std::fs::read_to_string(path).map_err(FileError::read(path))?;
         Self::parse(path, super::without_mark(&text))
     }
 
@@ -183,21 +116,24 @@ impl Topology {
     /// `\` at the end of a line continues it. `LinkSpeed` is ignored.
     ///
     /// # Errors
-    /// [`TopologyError::Line`].
-    pub fn parse(path: &Path, text: &str) -> Result<Self, TopologyError> {
-        let fail = |(line, problem)| TopologyError::Line { path: path.to_path_buf(), line, problem };
+    /// [`FileError::Line`], where the entry begins.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
+        let fail = |line, reason| FileError::line(path, line, reason);
         let mut topology = Self::default();
         let mut seen: BTreeMap<NodeName, usize> = BTreeMap::new();
         for (line, entry) in entries(text) {
-            let Some(switch) = parse_entry(line, &entry).map_err(|p| fail((line, p)))? else { continue };
+            let Some(switch) = parse_entry(line, &entry).map_err(|reason| fail(line, reason))? else {
+                continue;
+            };
             if let Some(first) = seen.insert(switch.name.clone(), line) {
-                return Err(fail((line, TopologyProblem::Twice { switch: switch.name.to_string(), first })));
+                let name = switch.name.as_str();
+                return Err(fail(line, format!("switch {name:?} is already described in line {first}")));
             }
             topology.switches.push(switch);
         }
         for switch in &topology.switches {
             if let Some(child) = switch.switches.iter().find(|child| !seen.contains_key(child)) {
-                return Err(fail((switch.line, TopologyProblem::Unknown { switch: child.to_string() })));
+                return Err(fail(switch.line, format!("switch {:?} is not described", child.as_str())));
             }
         }
         Ok(topology)
@@ -283,20 +219,20 @@ fn entries(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn parse_entry(line: usize, entry: &str) -> Result<Option<TopologySwitch>, TopologyProblem> {
+fn parse_entry(line: usize, entry: &str) -> Result<Option<TopologySwitch>, String> {
+    let children = |switch: &str| format!("switch {switch:?} wants Nodes or Switches, each at most once");
     let (mut name, mut nodes, mut switches) = (None, None, None);
     for word in entry.split_whitespace() {
-        let (key, value) =
-            word.split_once('=').ok_or_else(|| TopologyProblem::NotAPair { word: word.to_string() })?;
+        let (key, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not Key=Value"))?;
         let slot = match key.to_ascii_lowercase().as_str() {
             "switchname" => &mut name,
             "nodes" => &mut nodes,
             "switches" => &mut switches,
             "linkspeed" => continue,
-            _ => return Err(TopologyProblem::UnknownKey { key: key.to_string() }),
+            _ => return Err(format!("unknown key {key:?}")),
         };
-        if slot.replace(hostlist::expand(value)?).is_some() {
-            return Err(TopologyProblem::Children { switch: entry.trim().to_string() });
+        if slot.replace(hostlist::expand(value).map_err(|e| e.to_string())?).is_some() {
+            return Err(children(entry.trim()));
         }
     }
     if (&name, &nodes, &switches) == (&None, &None, &None) {
@@ -304,10 +240,10 @@ fn parse_entry(line: usize, entry: &str) -> Result<Option<TopologySwitch>, Topol
     }
     let name = match name.as_deref() {
         Some([name]) => name.clone(),
-        _ => return Err(TopologyProblem::NoName),
+        _ => return Err("an entry without SwitchName".into()),
     };
     if nodes.is_none() && switches.is_none() {
-        return Err(TopologyProblem::Children { switch: name.to_string() });
+        return Err(children(name.as_str()));
     }
     let (nodes, switches) = (nodes.unwrap_or_default(), switches.unwrap_or_default());
     Ok(Some(TopologySwitch { name, nodes, switches, line }))

@@ -1,11 +1,11 @@
 //! Description of a direct torus in TOML (`config/angara-torus.toml` is a commented example).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::regular;
+use super::{FileError, regular};
 use crate::lab::generate::SpecError;
 use crate::lab::generate::angara::{self, fail};
 use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit, plain};
@@ -16,24 +16,9 @@ pub enum TorusSourceError {
     /// See [`SpecError`].
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The file is not TOML, or not a torus.
-    #[error("{}:{line}: {reason}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// Where, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
+    /// The file cannot be read, is not TOML, or not a torus.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// A torus and what its description says of routing.
@@ -92,7 +77,7 @@ pub fn load(source: &str) -> Result<TorusSource, TorusSourceError> {
         return of_text(path, source);
     }
     let text = regular::read_named(path).and_then(|bytes| std::io::read_to_string(&bytes[..]));
-    of_text(path, &text.map_err(|e| TorusSourceError::Read { path: path.to_path_buf(), source: e })?)
+    of_text(path, &text.map_err(FileError::read(path))?)
 }
 
 /// The torus of a [`TorusSource::text`]; `path` is for messages.
@@ -102,7 +87,7 @@ pub fn load(source: &str) -> Result<TorusSource, TorusSourceError> {
 pub fn of_text(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
     match angara::is_angara(text) {
         true => Ok(TorusSource { torus: angara::torus(text)?, transit: None, text: text.to_string() }),
-        false => parse(path, text),
+        false => Ok(parse(path, text)?),
     }
 }
 
@@ -110,10 +95,10 @@ pub fn of_text(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError>
 ///
 /// # Errors
 /// With the line of the first thing that is wrong.
-pub fn parse(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
+pub fn parse(path: &Path, text: &str) -> Result<TorusSource, FileError> {
     let at = |offset: usize, reason: String| {
         let line = 1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|b| **b == b'\n').count();
-        TorusSourceError::Content { path: path.to_path_buf(), line, reason }
+        FileError::line(path, line, reason)
     };
     let file: File = toml::from_str(text).map_err(|e| {
         let offset = e.span().map_or(text.len(), |s| s.start);
@@ -125,15 +110,15 @@ pub fn parse(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
 
 struct Build<'a> {
     file: &'a File,
-    at: &'a dyn Fn(usize, String) -> TorusSourceError,
+    at: &'a dyn Fn(usize, String) -> FileError,
 }
 
 impl Build<'_> {
-    fn wrong<T>(&self, place: &Spanned<T>, reason: impl ToString) -> TorusSourceError {
+    fn wrong<T>(&self, place: &Spanned<T>, reason: impl ToString) -> FileError {
         (self.at)(place.span().start, reason.to_string())
     }
 
-    fn torus(&self) -> Result<Torus, TorusSourceError> {
+    fn torus(&self) -> Result<Torus, FileError> {
         let file = self.file;
         let wrong_sizes = |e: TorusError| self.wrong(&file.sizes, e);
         let mut builder = TorusBuilder::new(file.sizes.get_ref()).map_err(wrong_sizes)?;
@@ -160,7 +145,7 @@ impl Build<'_> {
     }
 
     /// Names by node; every node exactly once.
-    fn list(&self) -> Result<Vec<NodeName>, TorusSourceError> {
+    fn list(&self) -> Result<Vec<NodeName>, FileError> {
         let plain = TorusBuilder::new(self.file.sizes.get_ref()).and_then(TorusBuilder::build);
         let plain = plain.map_err(|e| self.wrong(&self.file.sizes, e))?;
         let mut names: Vec<Option<NodeName>> = vec![None; plain.len()];

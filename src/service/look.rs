@@ -17,9 +17,9 @@ use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Rails, Storag
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
-use crate::observe::nodes::{self, NodeNames, NodeNamesError};
-use crate::observe::regular;
+use crate::observe::nodes::{self, NodeNames};
 use crate::observe::source::{JobSource, PollError, job_source};
+use crate::observe::{FileError, regular};
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::{InSwitches, Policy};
 use crate::pass::step::View;
@@ -54,7 +54,7 @@ pub enum LookError {
     NoFabricOfOpenSm,
     /// The node map is not one.
     #[error(transparent)]
-    Nodes(#[from] NodeNamesError),
+    Nodes(#[from] FileError),
     /// `routing.storage_nodes` is not a host list.
     #[error("routing.storage_nodes: {0}")]
     Storage(#[from] HostlistError),
@@ -141,7 +141,7 @@ impl FabricReader {
         let parsed = tokio::task::spawn_blocking(move || {
             let text = match text {
                 Text::Spec => None,
-                Text::File => Some(read_file(&name)?),
+                Text::File => Some(read_file(Path::new(&name))?),
                 Text::Said(text) => Some(text),
             };
             parse(&name, text, map.as_deref(), rails, known)
@@ -168,11 +168,9 @@ enum Text {
 const READING: Duration = Duration::from_secs(120);
 
 /// Descriptions in fabric files are bytes that anyone may set.
-fn read_file(path: &str) -> Result<String, FabricSourceError> {
-    match regular::read(Path::new(path)) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(source) => Err(FabricSourceError::Read { path: path.into(), source }),
-    }
+fn read_file(path: &Path) -> Result<String, FabricSourceError> {
+    let bytes = regular::read(path).map_err(FileError::read(path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn parse(
@@ -188,7 +186,7 @@ fn parse(
         Some(path) => {
             let content = regular::read(path)
                 .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
-                .map_err(|source| NodeNamesError::Read { path: path.to_path_buf(), source })?;
+                .map_err(FileError::read(path))?;
             digest.update([0]);
             digest.update(&content);
             NodeNames::parse(path, &content)?

@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 
-use crate::observe::secret::SecretError;
+use crate::observe::FileError;
 use crate::observe::source::PollError;
 
 /// Why slurmrestd gave no jobs.
@@ -13,7 +13,7 @@ pub enum RestError {
     Client(#[source] reqwest::Error),
     /// The token cannot be used.
     #[error("slurmrestd: {0}")]
-    Token(#[from] SecretError),
+    Token(#[from] FileError),
     /// The token is not one line of printable characters.
     #[error("slurmrestd: the token file holds no token")]
     NoToken,

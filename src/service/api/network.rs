@@ -31,7 +31,7 @@ use super::share::Shares;
 use super::strangers::{Strangers, Visitor};
 use super::{page, refusal};
 use crate::config::{Tcp, Tls};
-use crate::observe::secret::{self, SecretError};
+use crate::observe::{FileError, secret};
 
 /// A client must be through with TLS after this.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -132,7 +132,7 @@ const SHORTEST: usize = 16;
 #[derive(Debug, thiserror::Error)]
 enum TokensError {
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Secret(#[from] FileError),
     #[error(
         "line {0}: expected `TOKEN read|write [TIME]`, the token of at least {SHORTEST} characters or \
          `sha256:` and the 64 digits of its digest"

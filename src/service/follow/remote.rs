@@ -11,7 +11,7 @@ use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::observe::secret::{self, SecretError};
+use crate::observe::{FileError, secret};
 use crate::publish::EpochNumber;
 use crate::service::api::answer::ErrorBody;
 use crate::service::api::follow::{EpochFiles, Followed, PART};
@@ -38,7 +38,7 @@ pub enum RemoteError {
     },
     /// The token cannot be used.
     #[error(transparent)]
-    Token(#[from] SecretError),
+    Token(#[from] FileError),
     /// No client can be made.
     #[error(transparent)]
     Client(reqwest::Error),
