@@ -135,11 +135,11 @@ pub fn publish(
         JobEnvironment { routed: true, tables: tables_count, traffic, ..JobEnvironment::default() };
     writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
     files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
-    writer.sync()?;
+    let unseen = writer.sync()?;
     if !is_wanted(id) {
         return Ok(false);
     }
-    writer.publish().map(|()| true)
+    unseen.publish().map(|()| true)
 }
 
 /// Reads what was published of a job: its nodes, in the order of the torus, and its routes, which stay.

@@ -122,14 +122,19 @@ static WRITERS: AtomicU64 = AtomicU64::new(0);
 /// Files that are synced at a time: one flush of the disk then does for several.
 const SYNCED_AT_ONCE: usize = 16;
 
-/// A job's directory while it is written. Dropped before [`JobWriter::publish`], it leaves nothing.
+/// A job's directory while it is written.
 #[derive(Debug)]
 pub struct JobWriter {
+    unseen: UnseenJob,
+    sums: BTreeMap<String, String>,
+}
+
+/// A job's directory that readers do not see yet. Dropped before [`UnseenJob::publish`], it leaves nothing.
+#[derive(Debug)]
+pub struct UnseenJob {
     root: PathBuf,
     target: PathBuf,
     beside: PathBuf,
-    sums: BTreeMap<String, String>,
-    is_synced: bool,
 }
 
 impl JobWriter {
@@ -145,7 +150,7 @@ impl JobWriter {
         let _ = fs::remove_dir_all(&beside);
         fs::create_dir_all(&beside).map_err(StoreError::io("create", &beside))?;
         let (root, target) = (root.to_path_buf(), root.join(job.as_str()));
-        Ok(Self { root, target, beside, sums: BTreeMap::new(), is_synced: false })
+        Ok(Self { unseen: UnseenJob { root, target, beside }, sums: BTreeMap::new() })
     }
 
     /// Adds a file.
@@ -153,10 +158,9 @@ impl JobWriter {
     /// # Errors
     /// What the system says, with the path.
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.beside.join(name);
+        let path = self.unseen.beside.join(name);
         fs::write(&path, bytes).map_err(StoreError::io("write", &path))?;
         self.sums.insert(name.to_string(), hex(bytes));
-        self.is_synced = false;
         Ok(())
     }
 
@@ -164,30 +168,29 @@ impl JobWriter {
     ///
     /// # Errors
     /// What the system says, with the path.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
+    pub fn sync(self) -> Result<UnseenJob, StoreError> {
+        let beside = &self.unseen.beside;
         let line = |(name, sum): (&String, &String)| format!("{sum}  {name}\n");
         let sums: String = self.sums.iter().map(line).collect();
-        write_synced(&self.beside.join(SUMS_FILE), sums.as_bytes())?;
+        write_synced(&beside.join(SUMS_FILE), sums.as_bytes())?;
         let names: Vec<&String> = self.sums.keys().collect();
-        let sync_all = |names: &[&String]| names.iter().try_for_each(|name| sync(&self.beside.join(name)));
+        let sync_all = |names: &[&String]| names.iter().try_for_each(|name| sync(&beside.join(name)));
         std::thread::scope(|scope| {
             let parts = names.chunks(names.len().div_ceil(SYNCED_AT_ONCE).max(1));
             let at_work: Vec<_> = parts.map(|part| scope.spawn(move || sync_all(part))).collect();
             at_work.into_iter().try_for_each(|part| part.join().expect("nothing there panics"))
         })?;
-        sync(&self.beside)?;
-        self.is_synced = true;
-        Ok(())
+        sync(beside)?;
+        Ok(self.unseen)
     }
+}
 
+impl UnseenJob {
     /// Puts the directory in its place, synced.
     ///
     /// # Errors
     /// What the system says, with the path; what was published before stays.
-    pub fn publish(mut self) -> Result<(), StoreError> {
-        if !self.is_synced {
-            self.sync()?;
-        }
+    pub fn publish(self) -> Result<(), StoreError> {
         let put = |flags| renameat_with(CWD, &self.beside, CWD, &self.target, flags);
         loop {
             let done = match put(RenameFlags::EXCHANGE) {
@@ -204,7 +207,7 @@ impl JobWriter {
     }
 }
 
-impl Drop for JobWriter {
+impl Drop for UnseenJob {
     fn drop(&mut self) {
         // What was never published, or the directory of an earlier start.
         let _ = fs::remove_dir_all(&self.beside);
@@ -229,7 +232,7 @@ pub fn publish_with(
     environment: &JobEnvironment,
     order: Option<&RankOrder>,
 ) -> Result<(), StoreError> {
-    begin_with(root, job, environment, order)?.publish()
+    begin_with(root, job, environment, order)?.sync()?.publish()
 }
 
 /// Begins a directory with both.

@@ -58,7 +58,7 @@ pub fn publish_of_several(root: &Path, job: &JobId, fabrics: &[OnFabric<'_>]) ->
     for fabric in fabrics.iter().filter(|fabric| fabric.direct) {
         add_tables(&mut writer, &fabric.root.join(job.as_str()))?;
     }
-    writer.publish()
+    writer.sync()?.publish()
 }
 
 /// Adds the tables of a job on a direct torus: what its directory there has beside its environment.
