@@ -12,7 +12,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::common::write_file;
+use super::common::write_json;
 use super::input;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::DOCUMENTED;
@@ -161,12 +161,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             print(&table(spec, &rows[first..]))?;
         }
     }
-    let json = serde_json::to_string_pretty(&rows)?;
     if let Some(path) = &args.out {
-        write_file(path, format!("{json}\n").as_bytes())?;
+        write_json(path, &rows)?;
     }
     if !text {
-        print(&format!("{json}\n"))?;
+        print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
     }
     Ok(Answer::Yes)
 }

@@ -222,6 +222,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_file_with(path, |to| to.write_all(bytes))
 }
 
+/// [`write_file`] of a value as JSON.
+///
+/// # Errors
+/// As there.
+pub fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
+    write_file(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
+}
+
 /// Writes a file so that its path has the old content or the new, never a part: a new file beside
 /// it, forced to disk, takes its place, with the mode of the old one. Links stay. Devices and pipes are written to.
 ///

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use self::files::{Form, Seats};
 use self::site::Site;
-use super::common::{print, write_file};
+use super::common::write_json;
 use super::{Answer, Context, Failure, Format, input};
 use crate::measure::Predictor;
 use crate::model::{Demand, Fabric, Group, JobId, LayerBudget, Mix, NodeName, Promise, Tables, TerminalId};
@@ -246,17 +246,12 @@ impl Args {
     }
 
     fn show(&self, answered: &Answered, seats: &Seats<'_>, context: &Context) -> Result<(), Failure> {
-        let json = serde_json::to_string_pretty(answered)?;
-        let text = match (self.form, context.format) {
-            (_, Format::Json) => json.clone(),
-            (Some(form), Format::Text) => seats.text(form)?.trim_end().to_string(),
-            (None, Format::Text) => answered.text(),
-        };
+        let list = self.form.map(|form| seats.text(form)).transpose()?;
         if let Some(out) = &self.out {
             seats.write(out)?;
-            write_file(&out.join("order.json"), format!("{json}\n").as_bytes())?;
+            write_json(&out.join("order.json"), answered)?;
         }
-        print(&text)
+        context.print(answered, || list.unwrap_or_else(|| answered.text()))
     }
 }
 

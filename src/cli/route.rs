@@ -1,11 +1,10 @@
 //! `sarouter route`: one computation, written as files.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::common::write_file_with;
+use super::common::write_json;
 use super::input::{self, Input, Routed, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
@@ -181,6 +180,5 @@ fn write_files(out: &Path, fabric: &Fabric, tables: &Tables, report: &Report) ->
     let report_path = out.join("report.json");
     input::remove_if_there(&report_path)?;
     input::write_tables(fabric, tables, out)?;
-    let text = serde_json::to_string_pretty(report)?;
-    write_file_with(&report_path, |to| writeln!(to, "{text}"))
+    write_json(&report_path, report)
 }

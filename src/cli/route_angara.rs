@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use self::report::Report;
-use super::common::write_file;
+use super::common::write_json;
 use super::html::Html;
 use super::input::{none_on_switches, remove_if_there};
 use super::{Answer, Context, Failure, number};
@@ -209,7 +209,7 @@ pub fn route(
             }
             let path = out.join("report.json");
             fs::create_dir_all(out)?;
-            write_file(&path, (serde_json::to_string_pretty(&report)? + "\n").as_bytes())?;
+            write_json(&path, &report)?;
             context.print(&report, || format!("{}files         {}", report.text(), out.display()))?;
             Ok(Answer::Yes)
         }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::common::write_file;
+use crate::cli::common::{write_file, write_json};
 use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure};
 use crate::lab::adversary::{BesideBest, Case, Contest, Summary, cases, jobs};
@@ -108,11 +108,10 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
     let summary = Summary::new(rows);
     let commands = summary.worst.iter().map(|row| command(args, row)).collect();
     let report = Report { engine: &args.engine, seed: args.seed, summary: &summary, commands };
-    let json = serde_json::to_string_pretty(&report)?;
     if let Some(path) = &args.out {
-        write_file(path, format!("{json}\n").as_bytes())?;
+        write_json(path, &report)?;
     }
-    args.html.write(|| sheet(&report, &json))?;
+    args.html.write(|| sheet(&report))?;
     context.print(&report, || text(&report))?;
     Ok(if summary.far_behind > 0 { Answer::No } else { Answer::Yes })
 }
@@ -178,7 +177,7 @@ fn command(args: &AdversaryArgs, row: &BesideBest) -> String {
 }
 
 /// The page: how often another engine is ahead, and where.
-fn sheet(report: &Report<'_>, json: &str) -> Sheet {
+fn sheet(report: &Report<'_>) -> Sheet {
     let rows = shown(report);
     let bars = rows.iter().filter_map(|row| Some((row.case.fabric.clone(), row.ratio?))).collect::<Vec<_>>();
     let found = in_words(report);
@@ -198,7 +197,7 @@ fn sheet(report: &Report<'_>, json: &str) -> Sheet {
                 std::iter::once(vec!["command".to_string()]).chain(commands.take(MOST_ROWS)).collect(),
             ),
         ],
-        json: json.to_string(),
+        json: serde_json::to_string_pretty(report).unwrap_or_default(),
         for_whom: "Whoever develops an engine, and whoever doubts that the default one is never behind."
             .into(),
         ..Sheet::default()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::common::{complain, need_different, time_than, write_file};
+use crate::cli::common::{complain, need_different, time_than, write_json};
 use crate::cli::html::Html;
 use crate::cli::number;
 use crate::cli::{Answer, Context, Failure, input};
@@ -134,17 +134,16 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let more = WITH_PATTERN.iter().filter(|_| args.order).map(ToString::to_string);
     let engines: Vec<String> = args.engines.iter().cloned().chain(more).collect();
     let summary = Summary::new(cells, &engines);
-    let json = serde_json::to_string_pretty(&summary)?;
     if let Some(path) = &args.out {
-        write_file(path, format!("{json}\n").as_bytes())?;
+        write_json(path, &summary)?;
     }
-    args.html.write(|| sheet(&summary, &json))?;
+    args.html.write(|| sheet(&summary))?;
     context.print(&summary, || summary.text())?;
     Ok(answer)
 }
 
 /// The page: what jobs gain with the first engine that knows them.
-fn sheet(summary: &Summary, json: &str) -> Sheet {
+fn sheet(summary: &Summary) -> Sheet {
     let bars: Vec<(String, f64)> =
         summary.engines.iter().map(|e| (e.engine.clone(), e.geometric_mean)).collect();
     let first = summary.engines.first();
@@ -168,7 +167,7 @@ fn sheet(summary: &Summary, json: &str) -> Sheet {
             summary.in_words().trim().replace('\n', ". ")
         ),
         tables: tables.map(|(fabric, lines)| (format!("Times on {fabric}"), lines)).collect(),
-        json: json.to_string(),
+        json: serde_json::to_string_pretty(summary).unwrap_or_default(),
         for_whom: "Clusters whose jobs span several switches and exchange at the same time, as all of these do on 95 % of \
                    the hosts. Not for you if most jobs stay on one switch, or one job has the machine to itself. Your own \
                    share tells `sarouter replay` with your job history."

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::{Advice, Candidate, advise};
 use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::network::{Network, torus_engines};
+use crate::cli::common::write_json;
 use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format, number};
 use crate::lab::generate::faults::Amount;
@@ -321,28 +322,23 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
     let candidates: Vec<Candidate> = summaries.iter().filter_map(candidate).collect();
     let advice = advise(&candidates, runs.iter().map(|r| r.level.faults()).max().unwrap_or(0));
     let told = Told { fabric: &args.fabric, rows: &rows, regression: &summaries, advice: &advice };
-    let pretty = serde_json::to_string_pretty(&told)?;
-    crate::cli::common::write_file(&args.out.join("survive.json"), (pretty.clone() + "\n").as_bytes())?;
+    write_json(&args.out.join("survive.json"), &told)?;
     let (lines, second) = (levels(&rows), regressions(&summaries));
     args.html.write(|| {
         let tables =
             vec![("Throughput by damage".into(), lines.clone()), ("Regression".into(), second.clone())];
-        sheet(&args.fabric, (&rows, &advice), tables, pretty.clone())
+        sheet(&told, tables)
     })?;
     context.print(&told, || [align(&lines), align(&second), in_words(&advice)].join("\n"))?;
     Ok(Answer::Yes)
 }
 
 /// The page: which engine to run at which damage.
-fn sheet(
-    fabric: &str,
-    (rows, advice): (&[LevelThroughput], &[Advice]),
-    tables: Vec<Cells>,
-    json: String,
-) -> Sheet {
+fn sheet(told: &Told<'_>, tables: Vec<Cells>) -> Sheet {
+    let Told { fabric, rows, advice, .. } = told;
     let bar = |r: &LevelThroughput| Some((format!("{}, {}", r.engine, r.level), r.mean?));
     let bars: Vec<(String, f64)> = rows.iter().filter_map(bar).collect();
-    let verdict = match advice {
+    let verdict = match *advice {
         [] => "No engine works at any of these levels of damage.".to_string(),
         advice => in_words(advice).trim().replace('\n', "; ") + ".",
     };
@@ -354,7 +350,7 @@ fn sheet(
              where its line is the highest and no run failed, if the 95 % intervals of the lines tell it from others."
         ),
         tables,
-        json,
+        json: serde_json::to_string_pretty(told).unwrap_or_default(),
         for_whom: DAMAGED_FABRICS.into(),
         ..Sheet::default()
     }
