@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 pub use self::written::Site;
-use crate::model::{LayerBudget, Promise, Rails, TrafficRules};
+use crate::model::{FileError, LayerBudget, Promise, Rails, TrafficRules};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
@@ -312,24 +312,9 @@ pub struct Placement {
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A key or value is wrong.
-    #[error("{}:{line}: {message}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong, and what would be right.
-        message: String,
-    },
+    /// The file cannot be read, or a key or value of a line is wrong.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// There are several fabrics, and it was not said which.
     #[error("the settings have several fabrics: say which by --fabric-name: {}", names.join(", "))]
     Several {

@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::hold::held;
 use super::state::{StateArgs, percent, print_each};
 use super::{Answer, Context, Failure, trial};
+use crate::model::FileError;
 use crate::model::{FabricDifference, Promise};
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold, read_trial};
-use crate::service::file::FileError;
 use crate::service::follow::Following;
 use crate::service::health::{Health, Kind, NotWorth, PATIENCE, TorusHealth, Trouble as Told};
 

@@ -2,6 +2,7 @@
 
 pub mod demand;
 pub mod fabric;
+mod file_error;
 mod guess;
 mod hint;
 pub mod ids;
@@ -24,6 +25,7 @@ pub use fabric::{
     Channel, Counted, Fabric, FabricBuilder, FabricDifference, FabricError, Fingerprint, NewTerminal, Parts,
     PortPeer, Role, Shape, Switch, Terminal, Wiring,
 };
+pub use file_error::FileError;
 pub use guess::{Submission, Submitted, Traffic, TrafficRule, TrafficRules, executable};
 pub use hint::{HintError, hint, pattern_hint};
 pub use ids::{

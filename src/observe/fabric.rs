@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
-use super::{FileError, regular, torus_toml};
+use super::{regular, torus_toml};
 use crate::lab::generate::{self, SpecError};
-use crate::model::{Fabric, did_you_mean, nearest};
+use crate::model::{Fabric, FileError, did_you_mean, nearest};
 
 /// Why there is no fabric.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
     let path = Path::new(source);
     let bytes = regular::read_named(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => FabricSourceError::Neither { text: source.to_string() },
-        _ => FileError::read(path)(error).into(),
+        _ => FileError::io(path)(error).into(),
     })?;
     parse(path, &text(&bytes))
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::pattern::Pattern;
-use super::FileError;
-use crate::model::{Fabric, Guid, NodeMap, NodeName, Role, Terminal, TerminalId};
+use crate::model::{Fabric, FileError, Guid, NodeMap, NodeName, Role, Terminal, TerminalId};
 
 /// A map file: what an administrator says about which adapter is which node.
 ///
@@ -66,7 +65,7 @@ impl NodeNames {
     /// # Errors
     /// [`FileError`] with file and line.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(FileError::read(path))?;
+        let text = std::fs::read_to_string(path).map_err(FileError::io(path))?;
         Self::parse(path, super::without_mark(&text))
     }
 

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{FileError, regular};
+use super::regular;
+use crate::model::FileError;
 
 /// No secret is longer.
 const LIMIT: u64 = 1 << 20;
@@ -14,10 +15,10 @@ const LIMIT: u64 = 1 << 20;
 /// # Errors
 /// If it is not such a file.
 pub fn read(path: &Path) -> Result<String, FileError> {
-    let failed = FileError::read(path);
-    let mut file = regular::open(path).map_err(&failed)?;
+    let failed = FileError::io(path);
+    let mut file = regular::open(path).map_err(failed)?;
     // Of the open file: what is checked is what is read.
-    let found = file.metadata().map_err(&failed)?;
+    let found = file.metadata().map_err(failed)?;
     if let Some(reason) = regular::strange_owner(&found) {
         return Err(FileError::refused(path, reason));
     }
@@ -40,7 +41,7 @@ mod tests {
     fn only_a_closed_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        assert!(matches!(read(&path), Err(FileError::Read { .. })));
+        assert!(matches!(read(&path), Err(FileError::Io { .. })));
         std::fs::write(&path, "abc\n").unwrap();
         for (mode, good) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -49,6 +50,6 @@ mod tests {
                 Err(error) => assert!(!good && error.to_string().contains(&format!("{mode:o}")), "{error}"),
             }
         }
-        assert!(matches!(read(dir.path()), Err(FileError::Refused { .. } | FileError::Read { .. })));
+        assert!(matches!(read(dir.path()), Err(FileError::Refused { .. } | FileError::Io { .. })));
     }
 }

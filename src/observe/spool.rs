@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
-use super::{FileError, jobs, regular};
-use crate::model::JobMap;
+use super::{jobs, regular};
+use crate::model::{FileError, JobMap};
 
 /// Name of the file with the jobs.
 pub const JOBS_FILE: &str = "jobs";
@@ -62,12 +62,12 @@ fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<
         return Err(SpoolError::Name(name.to_string()));
     }
     let path = spool.join(name);
-    let failed = FileError::read(&path);
+    let failed = FileError::io(&path);
     let refused = |reason: String| SpoolError::from(FileError::refused(&path, reason));
     let no_follow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(no_follow.bits()).unwrap_or_default();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(&failed)?;
-    let found = file.metadata().map_err(&failed)?;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
         return Err(refused("it is not a regular file".into()));
     }
@@ -78,7 +78,7 @@ fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<
         return Err(refused(format!("others may write it (mode {:o})", found.mode() & 0o777)));
     }
     let mut bytes = Vec::new();
-    (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(&failed)?;
+    (&mut file).take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > limit {
         return Err(refused(format!("it has more than {limit} bytes")));
     }

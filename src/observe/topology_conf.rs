@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use super::{FileError, hostlist};
-use crate::model::{Fabric, NodeMap, NodeName, SwitchId};
+use super::hostlist;
+use crate::model::{Fabric, FileError, NodeMap, NodeName, SwitchId};
 
 /// One `SwitchName=` entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Topology {
     /// # Errors
     /// [`FileError`] with file and line.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(FileError::read(path))?;
+        let text = std::fs::read_to_string(path).map_err(FileError::io(path))?;
         Self::parse(path, super::without_mark(&text))
     }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{FileError, regular};
+use super::regular;
 use crate::lab::generate::SpecError;
 use crate::lab::generate::angara::{self, fail};
-use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit, plain};
+use crate::model::{Coords, FileError, Names, NodeName, Torus, TorusBuilder, TorusError, Transit, plain};
 
 /// Why there is no torus.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub fn load(source: &str) -> Result<TorusSource, TorusSourceError> {
         return of_text(path, source);
     }
     let text = regular::read_named(path).and_then(|bytes| std::io::read_to_string(&bytes[..]));
-    of_text(path, &text.map_err(FileError::read(path))?)
+    of_text(path, &text.map_err(FileError::io(path))?)
 }
 
 /// The torus of a [`TorusSource::text`]; `path` is for messages.

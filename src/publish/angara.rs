@@ -3,14 +3,14 @@
 //! The format is documented in `plugin/README.md`, "Angara node tables".
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
 use super::StoreError;
 use super::job::{self, JobEnvironment, JobWriter};
 use crate::model::{
-    JobId, NodeId, NodeName, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables, Traffic,
+    FileError, JobId, NodeId, NodeName, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables, Traffic,
 };
 use crate::verify::Verified;
 
@@ -18,34 +18,6 @@ use crate::verify::Verified;
 pub const ROUTES_FILE: &str = "routes.txt";
 /// File that says which table is for which node: `<name> <file>` per line.
 pub const NODES_FILE: &str = "nodes.txt";
-
-/// Why files were not written or read.
-#[derive(Debug, thiserror::Error)]
-pub enum TorusFilesError {
-    /// The system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// File or directory.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// A line that is not understood.
-    #[error("{}:{line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Where, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> TorusFilesError {
-    let path = path.to_path_buf();
-    |source| TorusFilesError::Io { path, source }
-}
 
 /// `routes.txt`: a line `<source> <destination> <steps>` per ordered pair, in order of nodes.
 fn routes_text(torus: &Torus, routes: &Routes) -> String {
@@ -103,11 +75,11 @@ fn files<E>(
 ///
 /// # Errors
 /// What the system says, with the path.
-pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) -> Result<(), TorusFilesError> {
-    fs::create_dir_all(dir).map_err(io_at(dir))?;
+pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) -> Result<(), FileError> {
+    fs::create_dir_all(dir).map_err(FileError::io(dir))?;
     files(torus, tables, job, |name, text| {
         let path = dir.join(name);
-        fs::write(&path, text).map_err(io_at(&path))
+        fs::write(&path, text).map_err(FileError::io(&path))
     })
 }
 
@@ -147,23 +119,19 @@ pub fn publish(
 ///
 /// # Errors
 /// With file and line, as [`read_routes`]; nodes that are not in the torus.
-pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJob>, TorusFilesError> {
+pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJob>, FileError> {
     let path = root.join(id.as_str()).join(NODES_FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(io_at(&path)(e)),
+        Err(e) => return Err(FileError::io(&path)(e)),
     };
     let mut nodes = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         let name = content.split(' ').next().and_then(|name| NodeName::new(name).ok());
         let node = name.and_then(|name| torus.node_named(&name));
         let reason = || format!("{content:?} names no node of the torus");
-        nodes.push(node.ok_or_else(|| TorusFilesError::Line {
-            path: path.clone(),
-            line,
-            reason: reason(),
-        })?);
+        nodes.push(node.ok_or_else(|| FileError::line(&path, line, reason()))?);
     }
     let job = TorusJob::new(Some(id.clone()), nodes).told(job::traffic(root, id));
     let routes = read_routes(&path.with_file_name(ROUTES_FILE), torus, job.nodes())?;
@@ -176,10 +144,9 @@ pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJo
 /// # Errors
 /// With file and line: words that are not understood, nodes outside the job, a pair twice, a last
 /// line without its end.
-pub fn read_routes(path: &Path, torus: &Torus, nodes: &[NodeId]) -> Result<Routes, TorusFilesError> {
-    let text = fs::read_to_string(path).map_err(io_at(path))?;
-    let wrong =
-        |line: usize, reason: String| TorusFilesError::Line { path: path.to_path_buf(), line, reason };
+pub fn read_routes(path: &Path, torus: &Torus, nodes: &[NodeId]) -> Result<Routes, FileError> {
+    let text = fs::read_to_string(path).map_err(FileError::io(path))?;
+    let wrong = |line: usize, reason: String| FileError::line(path, line, reason);
     if !text.ends_with('\n') {
         return Err(wrong(text.lines().count().max(1), "the file ends in the middle of a line".into()));
     }

@@ -17,7 +17,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::{Fabric, Guid, LaneMap, Tables, TablesError};
+use crate::model::{Fabric, FileError, Guid, LaneMap, Tables, TablesError};
 
 pub use certificate::{read_certificate, write_certificate};
 pub use lanes::{read_lanes, write_lanes};
@@ -27,24 +27,9 @@ pub use write::{write_fts, write_layers, write_lft};
 /// Text that is not a dump of tables for the fabric at hand.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A line is not what it should be.
-    #[error("{}:{line}: {message}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
+    /// The file cannot be read, or a line is not what it should be.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file ends too early.
     #[error("{}: cut short: {message}", path.display())]
     Truncated {
@@ -78,9 +63,8 @@ pub const LAYERS_FILE: &str = "layers.txt";
 pub const LANES_FILE: &str = "lanes.txt";
 
 /// A file to read, with room.
-fn open(path: &Path) -> Result<std::io::BufReader<std::fs::File>, DumpError> {
-    let file = std::fs::File::open(path);
-    let file = file.map_err(|source| DumpError::Io { path: path.to_path_buf(), source })?;
+fn open(path: &Path) -> Result<std::io::BufReader<std::fs::File>, FileError> {
+    let file = std::fs::File::open(path).map_err(FileError::io(path))?;
     Ok(std::io::BufReader::with_capacity(1 << 16, file))
 }
 
@@ -90,7 +74,7 @@ fn open(path: &Path) -> Result<std::io::BufReader<std::fs::File>, DumpError> {
 /// With file and line.
 pub fn read_lanes_file(fabric: &Fabric, path: &Path) -> Result<Option<LaneMap>, DumpError> {
     match open(path) {
-        Err(DumpError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         file => Ok(Some(read_lanes(fabric, path, file?)?)),
     }
 }

@@ -13,13 +13,13 @@ use super::health::Stage;
 use super::lids::Lids;
 use crate::config::{FabricSource, Settings};
 use crate::lab::generate::spec;
-use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Rails, Storage, TerminalId};
+use crate::model::{Fabric, FileError, Fingerprint, JobMap, NodeMap, NodeName, Rails, Storage, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
 use crate::observe::nodes::{self, NodeNames};
+use crate::observe::regular;
 use crate::observe::source::{JobSource, PollError, job_source};
-use crate::observe::{FileError, regular};
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::{InSwitches, Policy};
 use crate::pass::step::View;
@@ -169,7 +169,7 @@ const READING: Duration = Duration::from_secs(120);
 
 /// Descriptions in fabric files are bytes that anyone may set.
 fn read_file(path: &Path) -> Result<String, FabricSourceError> {
-    let bytes = regular::read(path).map_err(FileError::read(path))?;
+    let bytes = regular::read(path).map_err(FileError::io(path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -186,7 +186,7 @@ fn parse(
         Some(path) => {
             let content = regular::read(path)
                 .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
-                .map_err(FileError::read(path))?;
+                .map_err(FileError::io(path))?;
             digest.update([0]);
             digest.update(&content);
             NodeNames::parse(path, &content)?

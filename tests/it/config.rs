@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sarouter::config::{ConfigError, FabricSource, Settings, Site};
-use sarouter::model::{Demand, Group, LayerBudget};
+use sarouter::model::{Demand, FileError, Group, LayerBudget};
 use sarouter::observe::source::JOB_SOURCES;
 use sarouter::route::{ENGINES, EngineOptions};
 use sarouter::verify::layers_of_group;
@@ -170,10 +170,10 @@ fn bad_settings_are_refused_with_their_line() {
     ];
     for (text, wanted_line, word) in cases {
         match parse(text) {
-            Err(ConfigError::Line { line, message, .. }) => {
-                assert_eq!(line, *wanted_line, "{text}: {message}");
+            Err(ConfigError::File(FileError::Line { line, reason, .. })) => {
+                assert_eq!(line, *wanted_line, "{text}: {reason}");
                 // A wrong type is explained by what was expected, not by the key.
-                assert!(message.contains(word) || *word == "layers", "{text}: {message}");
+                assert!(reason.contains(word) || *word == "layers", "{text}: {reason}");
             }
             other => panic!("{text}: {other:?}"),
         }

@@ -28,7 +28,7 @@ use super::{
     ConfigError, DEFAULT_PATH, FabricSource, OpenSm, Routing, STATUS_FILE, Service, Settings, Slurm,
     SqueueFormat, State,
 };
-use crate::model::{LayerBudget, Promise, plain};
+use crate::model::{FileError, LayerBudget, Promise, plain};
 use crate::observe::fabric;
 use crate::observe::source::{JOB_SOURCES, JobSourceRow};
 use crate::route;
@@ -237,7 +237,7 @@ fn wrong(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
         message.truncate(message.find("; keys are").unwrap_or(message.len()));
         message.push_str(&format!("; [{section}] has it"));
     }
-    ConfigError::Line { path: path.to_path_buf(), line, message }
+    FileError::line(path, line, message).into()
 }
 
 impl Written {
@@ -259,11 +259,7 @@ impl Written {
         let path_from_root = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let home = path_from_root.parent().unwrap_or(Path::new(""));
         let directory = home.join(&self.state.directory.0);
-        let at = |(offset, message): Wrong| ConfigError::Line {
-            path: path.to_path_buf(),
-            line: line_at(text, offset),
-            message,
-        };
+        let at = |(offset, message): Wrong| FileError::line(path, line_at(text, offset), message);
         let split_lids = self
             .opensm
             .split_lids(&self.routing)

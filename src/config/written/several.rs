@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Site, Written, Wrong, line_at};
 use crate::config::{ConfigError, Settings};
+use crate::model::FileError;
 
 /// Tables of a fabric whose keys take the place of those of the file's table of that name.
 const OVERRIDING: [&str; 3] = ["state", "opensm", "routing"];
@@ -33,14 +34,11 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Option<Site>, ConfigError
         }
         _ => return Ok(None),
     };
-    let at = |(offset, message): Wrong| ConfigError::Line {
-        path: path.to_path_buf(),
-        line: line_at(text, offset),
-        message,
-    };
+    let at = |(offset, message): Wrong| FileError::line(path, line_at(text, offset), message);
     let (offset, elements) = elements;
     if elements.is_empty() {
-        return Err(at((offset, "there is no fabric: write a [[fabric]] table for each".into())));
+        let reason = "there is no fabric: write a [[fabric]] table for each";
+        return Err(at((offset, reason.into())).into());
     }
     file.get_mut().remove("fabric");
     let shared = Written::read(file.clone(), text, path)?.resolve(text, path)?;

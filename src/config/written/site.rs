@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Written, several};
 use crate::config::{Api, ConfigError, DEFAULT_PATH, Settings};
+use crate::model::FileError;
 
 /// Lines that may be wrong where the rest is read all the same.
 const MOST_MISTAKES: usize = 20;
@@ -11,8 +12,7 @@ const MOST_MISTAKES: usize = 20;
 /// The text of a file, or of [`DEFAULT_PATH`], and its path.
 fn read(path: Option<&Path>) -> Result<(String, &Path), ConfigError> {
     let path = path.unwrap_or(Path::new(DEFAULT_PATH));
-    let text = std::fs::read_to_string(path);
-    Ok((text.map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?, path))
+    Ok((std::fs::read_to_string(path).map_err(FileError::io(path))?, path))
 }
 
 /// A settings file: what the service is, and its fabrics.
@@ -46,7 +46,7 @@ impl Site {
     /// With file and line.
     pub fn load_or_default(path: Option<&Path>) -> Result<Self, ConfigError> {
         match Self::load(path) {
-            Err(ConfigError::Read { source, .. })
+            Err(ConfigError::File(FileError::Io { source, .. }))
                 if path.is_none() && source.kind() == std::io::ErrorKind::NotFound =>
             {
                 Self::parse("", Path::new(DEFAULT_PATH))
@@ -66,7 +66,9 @@ impl Site {
         for _ in 0..MOST_MISTAKES {
             match Self::parse(&text, path) {
                 Ok(site) => return Ok((site, first)),
-                Err(error @ ConfigError::Line { line, .. }) if text.lines().nth(line - 1).is_some() => {
+                Err(error @ ConfigError::File(FileError::Line { line, .. }))
+                    if text.lines().nth(line - 1).is_some() =>
+                {
                     let without = |(i, kept)| if i + 1 == line { "" } else { kept };
                     text = text.lines().enumerate().map(without).collect::<Vec<_>>().join("\n");
                     first.get_or_insert(error);
@@ -74,11 +76,7 @@ impl Site {
                 Err(error) => return Err(first.unwrap_or(error)),
             }
         }
-        Err(first.unwrap_or(ConfigError::Line {
-            path: path.to_path_buf(),
-            line: 1,
-            message: "too much is wrong".into(),
-        }))
+        Err(first.unwrap_or_else(|| FileError::line(path, 1, "too much is wrong").into()))
     }
 
     /// The settings in a text. Relative paths in it are relative to the directory of `path`.

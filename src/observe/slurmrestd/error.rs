@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 
-use crate::observe::FileError;
+use crate::model::FileError;
 use crate::observe::source::PollError;
 
 /// Why slurmrestd gave no jobs.

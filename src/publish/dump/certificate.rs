@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::DumpError;
 use super::read::Lines;
-use crate::model::{ChannelId, Fabric, Guid, PortNum, PortPeer, Vl};
+use crate::model::{ChannelId, Fabric, FileError, Guid, PortNum, PortPeer, Vl};
 use crate::verify::Certificate;
 
 /// First word of the first line; the fabric's fingerprint follows.
@@ -40,10 +40,8 @@ pub fn read_certificate(fabric: &Fabric, path: &Path, from: impl BufRead) -> Res
     while let Some(line) = lines.next()? {
         order.push(buffer(fabric, &line).map_err(|m| lines.wrong(m))?);
     }
-    Certificate::new(fabric, order).map_err(|at| {
-        let line = at + 2;
-        DumpError::Line { path: path.to_path_buf(), line, message: "the same buffer comes twice".to_string() }
-    })
+    let certificate = Certificate::new(fabric, order);
+    Ok(certificate.map_err(|at| FileError::line(path, at + 2, "the same buffer comes twice"))?)
 }
 
 fn buffer(fabric: &Fabric, line: &str) -> Result<(ChannelId, Vl), String> {

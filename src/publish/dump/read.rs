@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::DumpError;
 use super::write::by_lid;
-use crate::model::{DestId, Fabric, Guid, Layer, SwitchId, Tables};
+use crate::model::{DestId, Fabric, FileError, Guid, Layer, SwitchId, Tables};
 
 /// Lines of a file, numbered from 1. The last one must be closed too.
 pub(super) struct Lines<'a, R> {
@@ -25,7 +25,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
     pub(super) fn next(&mut self) -> Result<Option<String>, DumpError> {
         self.bytes.clear();
         let read = self.from.read_until(b'\n', &mut self.bytes);
-        let read = read.map_err(|source| DumpError::Io { path: self.path.to_path_buf(), source })?;
+        let read = read.map_err(FileError::io(self.path))?;
         if read == 0 {
             return Ok(None);
         }
@@ -41,7 +41,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
     }
 
     pub(super) fn wrong(&self, message: impl Into<String>) -> DumpError {
-        DumpError::Line { path: self.path.to_path_buf(), line: self.number, message: message.into() }
+        FileError::line(self.path, self.number, message).into()
     }
 
     pub(super) fn truncated(&self, message: String) -> DumpError {

@@ -31,7 +31,8 @@ use super::share::Shares;
 use super::strangers::{Strangers, Visitor};
 use super::{page, refusal};
 use crate::config::{Tcp, Tls};
-use crate::observe::{FileError, secret};
+use crate::model::FileError;
+use crate::observe::secret;
 
 /// A client must be through with TLS after this.
 const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -20,7 +20,8 @@ use tracing::warn;
 use self::incoming::{Incoming, IncomingError};
 use self::remote::{Access, Remote, RemoteError};
 use super::api::follow::{EpochFiles, Followed};
-use super::file::{self, FileError};
+use super::file;
+use crate::model::FileError;
 use crate::publish::{
     Epoch, EpochNumber, EpochStore, Hold, Identity, Received, ReceivedError, Serving, StoreError,
 };

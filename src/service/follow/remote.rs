@@ -11,7 +11,8 @@ use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::observe::{FileError, secret};
+use crate::model::FileError;
+use crate::observe::secret;
 use crate::publish::EpochNumber;
 use crate::service::api::answer::ErrorBody;
 use crate::service::api::follow::{EpochFiles, Followed, PART};

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{HEALTH_FILE, Health};
-use crate::service::file::{self, FileError};
+use crate::model::FileError;
+use crate::service::file;
 
 impl Health {
     /// Reads the file of a state directory; `None` if there is none yet.

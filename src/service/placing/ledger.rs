@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::hold::Holds;
-use crate::service::file::{self, FileError};
+use crate::model::FileError;
+use crate::service::file;
 
 /// Name of the file in the state directory.
 pub const LEDGER_FILE: &str = "held-jobs.json";

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::replay::ReplayError;
 use super::{PolicyLine, older_path};
+use crate::model::FileError;
 use crate::publish::{EpochNumber, EpochStore};
 
 /// Puts the epoch beside the first file in force.
@@ -28,15 +29,11 @@ pub(super) fn adopt_older(store: &EpochStore, policy: &PolicyLine, file: &Path) 
 
 fn copy_epoch(store: &EpochStore, epoch: EpochNumber, base: &Path) -> Result<(), ReplayError> {
     let to = store.epoch_path(epoch);
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        |source| ReplayError::Io { path, source }
-    };
-    fs::create_dir_all(&to).map_err(failed(&to))?;
-    for entry in fs::read_dir(base).map_err(failed(base))? {
-        let from = entry.map_err(failed(base))?.path();
+    fs::create_dir_all(&to).map_err(FileError::io(&to))?;
+    for entry in fs::read_dir(base).map_err(FileError::io(base))? {
+        let from = entry.map_err(FileError::io(base))?.path();
         if let Some(name) = from.file_name() {
-            fs::copy(&from, to.join(name)).map_err(failed(&from))?;
+            fs::copy(&from, to.join(name)).map_err(FileError::io(&from))?;
         }
     }
     Ok(())

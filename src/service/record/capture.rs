@@ -16,7 +16,9 @@ use serde::Serialize;
 
 use super::replay::{Replay, ReplayError, each_line, recorded};
 use super::{DIRECTORY, Line, file_path, keep_base};
-use crate::model::{Component, Fabric, FabricBuilder, FabricError, Guid, Job, JobId, NewTerminal, NodeName};
+use crate::model::{
+    Component, Fabric, FabricBuilder, FabricError, FileError, Guid, Job, JobId, NewTerminal, NodeName,
+};
 use crate::observe::ibnetdiscover::{self, to_ibnetdiscover};
 use crate::publish::{Epoch, EpochStore};
 
@@ -55,7 +57,7 @@ pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayEr
     let base = base::read(&paths[0])?;
     let names = Names::of(&paths, base.as_ref().map(|(epoch, _)| epoch))?;
     let directory = into.path().join(DIRECTORY);
-    let failed = |source| ReplayError::Io { path: directory.clone(), source };
+    let failed = FileError::io(&directory);
     drop(into.lock()?);
     fs::create_dir(&directory).map_err(failed)?;
     let mut base = base.map_or(Ok(None), |base| base::publish(&names, &base, into))?;
@@ -69,7 +71,7 @@ pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayEr
         ..Captured::default()
     };
     each_line(&paths, &mut |_| (), |line, path, number| {
-        let wrong = |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+        let wrong = |reason: String| FileError::line(path, number, reason);
         let Some(mut line) = names.rename(line).map_err(wrong)? else { return Ok(()) };
         if let Line::Begin { in_force, .. } = &mut line {
             *in_force = base.take();
@@ -96,14 +98,10 @@ impl Names {
         let mut names = Self::default();
         let (mut guids, mut nodes) = (BTreeSet::new(), BTreeSet::new());
         let known = before.map_or(&[][..], |epoch| &epoch.plan().jobs.jobs);
-        names.add_jobs(known, &mut nodes).map_err(|message| ReplayError::Line {
-            path: paths[0].clone(),
-            line: 1,
-            message,
-        })?;
+        let added = names.add_jobs(known, &mut nodes);
+        added.map_err(|reason| FileError::line(&paths[0], 1, reason))?;
         each_line(paths, &mut |_| (), |line, path, number| {
-            let wrong =
-                |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+            let wrong = |reason: String| FileError::line(path, number, reason);
             match line {
                 Line::Fabric { text, nodes: named } => {
                     let fabric = parse(&text).map_err(wrong)?;

@@ -15,7 +15,7 @@ use super::adopt::{adopt, adopt_older};
 use super::direct_replay::DirectReplay;
 use super::line::terminals;
 use super::{FORMAT, LINE_LIMIT, Line, Made, file_path, files};
-use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, plain};
+use crate::model::{Fabric, FileError, Guid, Job, JobId, JobMap, NodeMap, plain};
 use crate::observe::ibnetdiscover;
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
@@ -27,24 +27,9 @@ use crate::service::pass::{self, Again, PassError};
 /// A recording that cannot be fed back.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// A file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// A line is not what it should be.
-    #[error("{}:{line}: {message}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
+    /// A file cannot be read or written, or a line is not what it should be.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The directory has no recording.
     #[error("{}: no recording", .0.display())]
     Empty(PathBuf),
@@ -103,11 +88,10 @@ pub(super) struct Replay<'a> {
 
 /// The files of a recording, a directory or one file of it.
 pub(super) fn recorded(recording: &Path) -> Result<Vec<PathBuf>, ReplayError> {
-    let failed = |source| ReplayError::Io { path: recording.to_path_buf(), source };
     if !recording.is_dir() {
         return Ok(vec![recording.to_path_buf()]);
     }
-    let numbers = files(recording).map_err(failed)?;
+    let numbers = files(recording).map_err(FileError::io(recording))?;
     if numbers.is_empty() {
         return Err(ReplayError::Empty(recording.to_path_buf()));
     }
@@ -139,7 +123,7 @@ pub fn replay(
     let paths = recorded(recording)?;
     if into.current()?.is_some() {
         let source = io::Error::new(io::ErrorKind::AlreadyExists, "there are epochs in it already");
-        return Err(ReplayError::Io { path: into.path().to_path_buf(), source });
+        return Err(FileError::io(into.path())(source).into());
     }
     drop(into.lock()?);
     let mut replay = Replay::new(into);
@@ -159,8 +143,7 @@ pub fn replay(
             adopt_older(into, policy, path)?;
         }
         replay.found.lines += 1;
-        let wrong = |message| ReplayError::Line { path: path.to_path_buf(), line: number, message };
-        replay.handle(line).map_err(wrong)
+        Ok(replay.handle(line).map_err(|reason| FileError::line(path, number, reason))?)
     })?;
     Ok(replay.found)
 }
@@ -171,7 +154,7 @@ fn read(
     last: bool,
     each: &mut dyn FnMut(usize),
 ) -> Result<(), ReplayError> {
-    let failed = |source| ReplayError::Io { path: path.to_path_buf(), source };
+    let failed = FileError::io(path);
     let mut reader = BufReader::new(fs::File::open(path).map_err(failed)?);
     let mut text = String::new();
     for number in 1.. {
@@ -182,11 +165,7 @@ fn read(
             break;
         }
         each(length);
-        let line = parse(&text).map_err(|message| ReplayError::Line {
-            path: path.to_path_buf(),
-            line: number,
-            message,
-        })?;
+        let line = parse(&text).map_err(|reason| FileError::line(path, number, reason))?;
         take(line, number)?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Names;
-use crate::model::{Fabric, Job, JobMap, Promise, SplitLids, Tables};
+use crate::model::{Fabric, FileError, Job, JobMap, Promise, SplitLids, Tables};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::{Plan, Published};
 use crate::publish::{Epoch, EpochStore};
@@ -18,7 +18,7 @@ use crate::verify::{self, Beside};
 pub(super) fn read(path: &Path) -> Result<Option<(Epoch, Fabric)>, ReplayError> {
     let (mut made, mut fabric) = (None, None);
     each_line(&[path.to_path_buf()], &mut |_| (), |line, path, number| {
-        let wrong = |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+        let wrong = |reason: String| FileError::line(path, number, reason);
         match line {
             Line::Begin { in_force, .. } if number == 1 => made = in_force,
             Line::Fabric { text, .. } if fabric.is_none() => {
@@ -43,7 +43,7 @@ pub(super) fn publish(
     (epoch, old): &(Epoch, Fabric),
     into: &EpochStore,
 ) -> Result<Option<Made>, ReplayError> {
-    let wrong = |message: String| ReplayError::Line { path: into.path().to_path_buf(), line: 0, message };
+    let wrong = |reason: String| FileError::line(into.path(), 0, reason);
     let renamed = names.fabric(old).map_err(|e| wrong(e.to_string()))?;
     let fabric = super::parse(&to_ibnetdiscover(&renamed)).map_err(wrong)?;
     let record = epoch.plan();
