@@ -146,6 +146,15 @@ impl<T> Found<T> {
     fn fault(&mut self, line: usize, kind: FaultKind, message: String) {
         self.faults.push(Fault { line, kind, message });
     }
+
+    /// What a line says: an entry, nothing that counts, or a fault.
+    fn add(&mut self, line: usize, said: Result<Option<T>, (FaultKind, String)>) {
+        match said {
+            Ok(Some(entry)) => self.entries.push(entry),
+            Ok(None) => self.passed_over += 1,
+            Err((kind, message)) => self.fault(line, kind, message),
+        }
+    }
 }
 
 /// Loads a trace; its kind is recognised by its content. `columns` names the fields of a `sacct`

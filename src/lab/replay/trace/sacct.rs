@@ -58,11 +58,7 @@ pub(super) fn parse(text: &str, given: Option<&str>) -> Result<Found<TraceJob>, 
     };
     let mut found = Found::new();
     for (i, line) in lines {
-        match job(i + 1, line, &columns) {
-            Ok(Some(job)) => found.entries.push(job),
-            Ok(None) => found.passed_over += 1,
-            Err((kind, message)) => found.fault(i + 1, kind, message),
-        }
+        found.add(i + 1, job(i + 1, line, &columns));
     }
     Ok(found)
 }

@@ -21,11 +21,7 @@ pub(super) fn parse(text: &str) -> Found<TraceJob> {
             header.read(comment);
             continue;
         }
-        match job(i + 1, line, &header) {
-            Ok(Some(job)) => found.entries.push(job),
-            Ok(None) => found.passed_over += 1,
-            Err((kind, message)) => found.fault(i + 1, kind, message),
-        }
+        found.add(i + 1, job(i + 1, line, &header));
     }
     found
 }
