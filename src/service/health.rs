@@ -5,9 +5,9 @@ mod life;
 mod place;
 mod state;
 mod store;
-pub mod teller;
 #[cfg(test)]
 mod tests;
+pub mod trouble_log;
 
 use schemars::JsonSchema;
 use std::collections::BTreeMap;

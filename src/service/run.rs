@@ -23,7 +23,7 @@ use super::api::servers::Servers;
 use super::chain;
 use super::clock::steady;
 use super::command::{Command, Commands, Handle};
-use super::health::teller::Teller;
+use super::health::trouble_log::TroubleLog;
 use super::health::{Acknowledged, Failure, Health};
 use super::kind::direct::{self, DirectKind};
 use super::kind::switched::SwitchedKind;
@@ -202,7 +202,7 @@ pub(super) struct Service<K> {
     /// Nobody else serves this state directory; `None` for one pass.
     alone: Option<Serving>,
     systemd: Systemd,
-    teller: Teller,
+    trouble_log: TroubleLog,
     pub(super) waiting: Waiting,
     /// When the newest look began, by [`steady`].
     pub(super) looked_at: DateTime<Utc>,
@@ -295,7 +295,7 @@ impl<K: Kind> Service<K> {
             recorder: None,
             alone,
             systemd: Systemd::new(),
-            teller: Teller::default(),
+            trouble_log: TroubleLog::default(),
             looked_at: DateTime::UNIX_EPOCH,
             is_behind: false,
             goes_on: false,

@@ -21,13 +21,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, warn};
 
-use super::crew::work_on;
-use super::gate::Gate;
+use super::connection_limit::ConnectionLimit;
 use super::peer::{Access, Caller, Rule};
-use super::share::Shares;
+use super::rate_limit::RateLimits;
+use super::threads::work_on;
 
 /// Files that the service may have open, if it is allowed to ask for so many: all connections that a
-/// [`Gate`] lets in, twice.
+/// [`ConnectionLimit`] lets in, twice.
 const FILES: u64 = 16_384;
 /// A client must have sent the head of its request after this.
 const HEADER: Duration = Duration::from_secs(10);
@@ -128,16 +128,16 @@ pub struct Desks {
 
 /// Serves a unix socket until the other end of `terms` is dropped, see [`serve`].
 pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>, desks: Desks) {
-    let (gate, shares) = (Gate::default(), Shares::default());
+    let (limit, limits) = (ConnectionLimit::default(), RateLimits::default());
     let mut refused = None;
     let admit = |(stream, _): (UnixStream, _), now: &mut Terms, terms| {
         let caller = name(&stream, &now.rule, &mut refused)?;
-        let seat = gate.enter(&caller)?;
+        let slot = limit.enter(&caller)?;
         let (router, mut known) = (now.router.clone(), Extensions::new());
         let desk = match caller.access {
             Access::Write => desks.writers.clone(),
             _ => {
-                known.insert(shares.of(&caller.user));
+                known.insert(limits.of(&caller.user));
                 desks.readers.clone()
             }
         };
@@ -148,7 +148,7 @@ pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>, d
             if let Ok(stream) = UnixStream::from_std(stream) {
                 serve_connection(stream, router, known, terms).await;
             }
-            drop(seat);
+            drop(slot);
         };
         Some(async move { work_on(&desk, answer).await })
     };

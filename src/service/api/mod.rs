@@ -45,12 +45,11 @@ mod against;
 pub mod answer;
 mod by_hand;
 mod cluster;
-mod crew;
+pub mod connection_limit;
 mod direct;
 mod epochs;
 mod find;
 pub mod follow;
-pub mod gate;
 pub mod heavy;
 pub mod idle;
 pub mod jobs;
@@ -61,15 +60,16 @@ pub mod openapi;
 mod page;
 pub mod peer;
 pub mod picture;
+mod rate_limit;
 mod refusal;
 pub mod routes;
 pub mod served;
 pub mod servers;
 pub mod several;
-mod share;
 pub mod state;
-pub mod strangers;
 pub mod submissions;
+mod threads;
+pub mod unauthenticated;
 mod what_if;
 
 use std::path::PathBuf;
@@ -163,7 +163,7 @@ pub fn router(api: Api) -> Router {
         .layer(middleware::from_fn(page::own_pages_only))
         .layer(middleware::map_response(answer::in_json))
         .layer(DefaultBodyLimit::max(api.settings.body_limit))
-        .layer(middleware::from_fn(share::in_turn))
+        .layer(middleware::from_fn(rate_limit::in_turn))
         .with_state(api)
 }
 

@@ -27,8 +27,8 @@ use tracing::{debug, warn};
 use super::answer::ApiError;
 use super::listen::{ListenError, serve, serve_connection};
 use super::peer::{Access, Caller};
-use super::share::Shares;
-use super::strangers::{Strangers, Visitor};
+use super::rate_limit::RateLimits;
+use super::unauthenticated::{Connection, Unauthenticated};
 use super::{page, refusal};
 use crate::config::{Tcp, Tls};
 use crate::model::FileError;
@@ -69,7 +69,7 @@ pub struct Terms {
 impl Terms {
     /// Whoever shows a token of the file may do what it allows.
     pub fn new(router: &Router, tokens: PathBuf, tls: Option<Acceptor>) -> Self {
-        let known = Arc::new((tokens, Shares::default()));
+        let known = Arc::new((tokens, RateLimits::default()));
         let guard = middleware::from_fn(move |request: Request, next: Next| {
             let known = Arc::clone(&known);
             async move { by_token(&known.0, &known.1, request, next).await }
@@ -80,17 +80,17 @@ impl Terms {
 
 /// Serves a port until the other end of `terms` is dropped, see [`serve`].
 pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
-    let strangers = Strangers::default();
+    let unauthenticated = Unauthenticated::default();
     let admit = |(stream, peer): (TcpStream, SocketAddr), now: &mut Terms, terms| {
         // What a stranger may do is known at the first request.
         let (name, user, access) = (peer.to_string(), peer.ip().to_string(), Access::Nothing);
         let caller = Caller { name, user, access, on_network: true };
-        let visitor = strangers.let_in(peer.ip());
+        let connection = unauthenticated.let_in(peer.ip());
         let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
         Some(async move {
             tokio::select! {
-                () = serve_one(stream, caller, Arc::clone(&visitor), acceptor, router, terms) => {}
-                () = visitor.sent_away() => {}
+                () = serve_one(stream, caller, Arc::clone(&connection), acceptor, router, terms) => {}
+                () = connection.sent_away() => {}
             }
         })
     };
@@ -100,14 +100,14 @@ pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
 async fn serve_one(
     stream: TcpStream,
     caller: Caller,
-    visitor: Arc<Visitor>,
+    connection: Arc<Connection>,
     acceptor: Option<TlsAcceptor>,
     router: Router,
     terms: watch::Receiver<Terms>,
 ) {
     let (peer, mut known) = (caller.name.clone(), Extensions::new());
     known.insert(caller);
-    known.insert(visitor);
+    known.insert(connection);
     match acceptor {
         None => serve_connection(stream, router, known, terms).await,
         Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
@@ -204,13 +204,13 @@ fn token(header: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("Bearer").then_some(token)
 }
 
-/// Whoever shows no token has the share of the address that it comes from, so that it costs nobody who does.
-async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request, next: Next) -> Response {
+/// Whoever shows no token has the limit of the address that it comes from, so that it costs nobody who does.
+async fn by_token(file: &std::path::Path, limits: &RateLimits, mut request: Request, next: Next) -> Response {
     let stranger = request.extensions().get::<Caller>();
     let (peer, address) =
         stranger.map_or_else(Default::default, |c| (c.name.clone(), format!("address {}", c.user)));
     if page::is_file(&request) {
-        return shares.of(&address).answer(request, next).await;
+        return limits.of(&address).answer(request, next).await;
     }
     let shown = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
     let allowed = match (tokens(file), shown.and_then(token)) {
@@ -224,22 +224,22 @@ async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request,
     match allowed {
         Ok((number, access)) => {
             let name = format!("token {number} from {peer}");
-            // Who shares a token has a share of his own.
+            // Who shares a token has a limit of his own.
             let user = format!("token {number} at {address}");
             let caller = Caller { name, user: user.clone(), access, on_network: true };
-            let visitor = request.extensions().get::<Arc<Visitor>>();
-            if !visitor.is_some_and(|visitor| visitor.is_admitted(&caller)) {
+            let connection = request.extensions().get::<Arc<Connection>>();
+            if !connection.is_some_and(|connection| connection.is_admitted(&caller)) {
                 let message = format!("too many connections of {}", caller.user);
                 return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).into_response();
             }
             request.extensions_mut().insert(caller);
             match access {
                 Access::Write => next.run(request).await,
-                _ => shares.of(&user).answer(request, next).await,
+                _ => limits.of(&user).answer(request, next).await,
             }
         }
         Err(why) => {
-            let _turn = shares.of(&address).turn().await;
+            let _turn = limits.of(&address).turn().await;
             refusal::log(&peer, request.method(), request.uri().path(), why);
             ApiError::new(StatusCode::UNAUTHORIZED, why).into_response()
         }

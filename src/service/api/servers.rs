@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
-use super::crew::Crew;
 use super::listen::{self, Desks, ListenError, Reach};
 use super::several::Front;
+use super::threads::Threads;
 use super::{Api, READING, network, peer, router, several};
 use crate::config::{self, Settings};
 use crate::model::plain_chain;
@@ -31,7 +31,7 @@ pub struct Servers {
     open: Option<Open>,
     tasks: JoinSet<()>,
     /// Threads, once a door is wanted.
-    crew: OnceLock<Crew>,
+    threads: OnceLock<Threads>,
 }
 
 /// What is behind the doors.
@@ -136,13 +136,13 @@ impl Servers {
             serves: Serves::One(Door { handle, store }),
             open: None,
             tasks: JoinSet::new(),
-            crew: OnceLock::new(),
+            threads: OnceLock::new(),
         }
     }
 
     /// The same for several fabrics behind one interface.
     pub fn of_several(front: Front) -> Self {
-        Self { serves: Serves::Several(front), open: None, tasks: JoinSet::new(), crew: OnceLock::new() }
+        Self { serves: Serves::Several(front), open: None, tasks: JoinSet::new(), threads: OnceLock::new() }
     }
 
     /// The loop and the epochs of the one fabric that is served.
@@ -173,13 +173,13 @@ impl Servers {
         let Some(api) = api else {
             return Ok(Prepared::default());
         };
-        let crew = self.crew(api)?;
+        let threads = self.threads(api)?;
         let wanted = Some((api.clone(), spool.cloned()));
         let open = self.open.as_ref();
         let (mut unix, mut writers) = (None, None);
         if open.is_none_or(|o| o.settings.socket != api.socket || o.is_lost) {
             unix = {
-                let _there = crew.readers.handle.enter();
+                let _there = threads.readers.handle.enter();
                 Some(Bound::new(&api.socket, Reach::Everybody)?)
             };
             writers = Bound::of_writers(&api.socket);
@@ -189,7 +189,7 @@ impl Servers {
         if let Some(settings) = &api.tcp {
             tls = network::check(settings)?;
             if known != Some(settings.address) {
-                let _there = crew.readers.handle.enter();
+                let _there = threads.readers.handle.enter();
                 tcp = Some(network::bind(settings.address)?);
             }
         }
@@ -197,13 +197,13 @@ impl Servers {
     }
 
     /// The threads behind the doors.
-    fn crew(&self, api: &config::Api) -> Result<&Crew, ListenError> {
-        match self.crew.get() {
-            Some(crew) => Ok(crew),
+    fn threads(&self, api: &config::Api) -> Result<&Threads, ListenError> {
+        match self.threads.get() {
+            Some(threads) => Ok(threads),
             None => {
-                let started = Crew::start();
-                let crew = started.map_err(|source| ListenError { path: api.socket.clone(), source })?;
-                Ok(self.crew.get_or_init(|| crew))
+                let started = Threads::start();
+                let threads = started.map_err(|source| ListenError { path: api.socket.clone(), source })?;
+                Ok(self.threads.get_or_init(|| threads))
             }
         }
     }
@@ -237,8 +237,8 @@ impl Servers {
             old_tcp = tcp;
         }
         let terms = listen::Terms { router: router.clone(), rule: peer::Rule::new(&settings) };
-        let Some(crew) = self.crew.get() else { return };
-        let (loops, readers) = (crew.loops.clone(), crew.readers.handle.clone());
+        let Some(threads) = self.threads.get() else { return };
+        let (loops, readers) = (threads.loops.clone(), threads.readers.handle.clone());
         let desks = Desks { writers: loops.clone(), readers: readers.clone() };
         let serve = |listener, terms| listen::serve_unix(listener, terms, desks);
         let listener = |bound: &mut Option<Bound>| bound.as_mut().and_then(|bound| bound.listener.take());

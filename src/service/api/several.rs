@@ -39,7 +39,7 @@ use super::peer::{Caller, audit};
 use super::routes::{Operation, Routes};
 use super::servers::Door;
 use super::state::HealthAnswer;
-use super::{Done, json, metrics, openapi, page, share, with_deadline};
+use super::{Done, json, metrics, openapi, page, rate_limit, with_deadline};
 use crate::config;
 use crate::model::JobId;
 use crate::publish::job::{self, JOBS_DIRECTORY, OnFabric, publish_of_several};
@@ -169,7 +169,7 @@ pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&
         .layer(middleware::from_fn(page::own_pages_only))
         .layer(middleware::map_response(super::answer::in_json))
         .layer(DefaultBodyLimit::max(settings.body_limit))
-        .layer(middleware::from_fn(share::in_turn))
+        .layer(middleware::from_fn(rate_limit::in_turn))
         .with_state(front.clone())
 }
 

@@ -179,8 +179,8 @@ fn logged(work: impl FnOnce()) -> String {
 
 #[test]
 fn each_trouble_is_in_the_log_once_when_it_comes_and_once_when_it_is_over() {
-    let mut teller = teller::Teller::default();
-    let mut tell = |health: &Health| logged(|| teller.tell(health));
+    let mut trouble_log = trouble_log::TroubleLog::default();
+    let mut tell = |health: &Health| logged(|| trouble_log.tell(health));
     let well = Health::new(at(0), false);
     assert_eq!(tell(&well), "");
     let text = tell(&failing("no space"));

@@ -133,7 +133,7 @@ impl<K: Kind> Service<K> {
         K::look_around(self);
         self.health.handoff = self.waiting.handoff.counters();
         self.is_behind = false;
-        self.teller.tell(&self.health);
+        self.trouble_log.tell(&self.health);
         let line = self.health.line(self.health.time);
         self.systemd.status(self.beside.neighbours.line(self.settings.name.as_ref(), line));
         // A tick beside a service does not speak for it.

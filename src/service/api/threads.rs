@@ -16,14 +16,14 @@ const NICE: i32 = 10;
 
 /// Who works where. Ends with what it works at when dropped.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Threads {
     /// Where the loop runs.
     pub loops: Handle,
     /// Lets everybody in, and answers readers and the network.
     pub readers: Worker,
 }
 
-impl Crew {
+impl Threads {
     /// Must be called inside the loop's runtime.
     ///
     /// # Errors

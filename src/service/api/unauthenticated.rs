@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tracing::debug;
 
-use super::gate::{Gate, Seat};
+use super::connection_limit::{ConnectionLimit, Slot};
 use super::peer::Caller;
 
-/// Strangers at one time.
-const STRANGERS: usize = 128;
+/// Connections at one time.
+const MOST: usize = 128;
 
 /// All that are there. Cheap to clone: all are one.
 #[derive(Debug, Clone, Default)]
-pub struct Strangers {
-    gate: Gate,
+pub struct Unauthenticated {
+    limit: ConnectionLimit,
     there: Arc<Mutex<There>>,
 }
 
@@ -29,25 +29,25 @@ struct There {
 
 /// One connection: a stranger until it shows a token.
 #[derive(Debug)]
-pub struct Visitor {
-    strangers: Strangers,
+pub struct Connection {
+    unauthenticated: Unauthenticated,
     number: u64,
     leave: Arc<Notify>,
-    seat: Mutex<Option<Seat>>,
+    slot: Mutex<Option<Slot>>,
 }
 
-impl Strangers {
+impl Unauthenticated {
     /// Somebody connects.
-    pub fn let_in(&self, from: IpAddr) -> Arc<Visitor> {
+    pub fn let_in(&self, from: IpAddr) -> Arc<Connection> {
         let mut there = self.there();
-        if there.by_age.len() >= STRANGERS {
+        if there.by_age.len() >= MOST {
             there.send_away();
         }
         let (number, leave) = (there.next, Arc::<Notify>::default());
         there.next += 1;
         there.by_age.insert(number, (from, Arc::clone(&leave)));
         drop(there);
-        Arc::new(Visitor { strangers: self.clone(), number, leave, seat: Mutex::default() })
+        Arc::new(Connection { unauthenticated: self.clone(), number, leave, slot: Mutex::default() })
     }
 
     fn there(&self) -> MutexGuard<'_, There> {
@@ -71,15 +71,15 @@ impl There {
     }
 }
 
-impl Visitor {
+impl Connection {
     /// A token was shown: whether there is a place for its owner.
     pub fn is_admitted(&self, caller: &Caller) -> bool {
-        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
-        if !seat.as_ref().is_some_and(|seat| seat.is_of(caller)) {
-            *seat = self.strangers.gate.enter(caller);
-            self.strangers.there().by_age.remove(&self.number);
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if !slot.as_ref().is_some_and(|slot| slot.is_of(caller)) {
+            *slot = self.unauthenticated.limit.enter(caller);
+            self.unauthenticated.there().by_age.remove(&self.number);
         }
-        seat.is_some()
+        slot.is_some()
     }
 
     /// Waits until it has to make room.
@@ -88,9 +88,9 @@ impl Visitor {
     }
 }
 
-impl Drop for Visitor {
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.strangers.there().by_age.remove(&self.number);
+        self.unauthenticated.there().by_age.remove(&self.number);
     }
 }
 
@@ -99,12 +99,12 @@ mod tests {
     use super::*;
     use crate::service::api::peer::Access;
 
-    fn is_sent_away(visitor: &Visitor) -> bool {
+    fn is_sent_away(connection: &Connection) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             tokio::select! {
                 biased;
-                () = visitor.sent_away() => true,
+                () = connection.sent_away() => true,
                 () = std::future::ready(()) => false,
             }
         })
@@ -112,20 +112,20 @@ mod tests {
 
     #[test]
     fn a_flood_sends_away_its_own_and_nobody_who_has_shown_a_token() {
-        let strangers = Strangers::default();
+        let unauthenticated = Unauthenticated::default();
         let (quiet, flood) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let other = strangers.let_in(quiet);
-        let known = strangers.let_in(flood);
+        let other = unauthenticated.let_in(quiet);
+        let known = unauthenticated.let_in(flood);
         let caller =
             Caller { name: "token 1".into(), user: "token 1".into(), access: Access::Read, on_network: true };
         assert!(known.is_admitted(&caller) && known.is_admitted(&caller));
-        let many: Vec<_> = (0..STRANGERS + 5).map(|_| strangers.let_in(flood)).collect();
-        assert_eq!(strangers.there().by_age.len(), STRANGERS);
+        let many: Vec<_> = (0..MOST + 5).map(|_| unauthenticated.let_in(flood)).collect();
+        assert_eq!(unauthenticated.there().by_age.len(), MOST);
         assert!(!is_sent_away(&other) && !is_sent_away(&known));
         let away: Vec<bool> = many.iter().map(|v| is_sent_away(v)).collect();
         assert_eq!(away.iter().filter(|away| **away).count(), 6);
         assert!(away[..6].iter().all(|away| *away), "the oldest");
         drop((other, known, many));
-        assert!(strangers.there().by_age.is_empty());
+        assert!(unauthenticated.there().by_age.is_empty());
     }
 }

@@ -19,7 +19,7 @@ const READER: usize = 32;
 
 /// The door. Cheap to clone: all are one.
 #[derive(Debug, Clone, Default)]
-pub struct Gate(Arc<Mutex<Inside>>);
+pub struct ConnectionLimit(Arc<Mutex<Inside>>);
 
 #[derive(Debug, Default)]
 struct Inside {
@@ -30,14 +30,14 @@ struct Inside {
 
 /// A place inside, given back when dropped.
 #[derive(Debug)]
-pub struct Seat {
-    gate: Gate,
+pub struct Slot {
+    limit: ConnectionLimit,
     caller: Caller,
 }
 
-impl Gate {
+impl ConnectionLimit {
     /// A place, unless all are taken or the caller has a full share.
-    pub fn enter(&self, caller: &Caller) -> Option<Seat> {
+    pub fn enter(&self, caller: &Caller) -> Option<Slot> {
         let mut inside = self.inside();
         let own = inside.users.get(&caller.user).copied().unwrap_or(0);
         let (all, most, share) = match caller.access {
@@ -50,7 +50,7 @@ impl Gate {
         }
         *all += 1;
         inside.users.insert(caller.user.clone(), own + 1);
-        Some(Seat { gate: self.clone(), caller: caller.clone() })
+        Some(Slot { limit: self.clone(), caller: caller.clone() })
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -58,16 +58,16 @@ impl Gate {
     }
 }
 
-impl Seat {
+impl Slot {
     /// Whether it is this caller's.
     pub fn is_of(&self, caller: &Caller) -> bool {
         (&self.caller.user, self.caller.access) == (&caller.user, caller.access)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut inside = self.gate.inside();
+        let mut inside = self.limit.inside();
         match self.caller.access {
             Access::Write => inside.writers -= 1,
             _ => inside.readers -= 1,
@@ -92,20 +92,20 @@ mod tests {
 
     #[test]
     fn a_user_has_a_share_and_readers_take_no_place_of_writers() {
-        let gate = Gate::default();
+        let limit = ConnectionLimit::default();
         let all =
-            |uid, access| -> Vec<Seat> { std::iter::from_fn(|| gate.enter(&caller(uid, access))).collect() };
+            |uid, access| -> Vec<Slot> { std::iter::from_fn(|| limit.enter(&caller(uid, access))).collect() };
         let first = all(1, Access::Read);
         assert_eq!(first.len(), READER);
         // Others still come in, until the house is full.
-        let others: Vec<Seat> = (2..100).flat_map(|uid| all(uid, Access::Read)).collect();
+        let others: Vec<Slot> = (2..100).flat_map(|uid| all(uid, Access::Read)).collect();
         assert_eq!(first.len() + others.len(), READERS);
-        assert!(gate.enter(&caller(100, Access::Read)).is_none());
+        assert!(limit.enter(&caller(100, Access::Read)).is_none());
         let root = all(0, Access::Write);
         assert_eq!(root.len(), WRITER);
-        assert!(gate.enter(&caller(64030, Access::Write)).is_some());
+        assert!(limit.enter(&caller(64030, Access::Write)).is_some());
         drop((first, others, root));
-        let inside = gate.inside();
+        let inside = limit.inside();
         assert_eq!((inside.writers, inside.readers, inside.users.len()), (0, 0, 0));
     }
 }

@@ -29,30 +29,30 @@ const KNOWN: usize = 1024;
 
 /// All users. Cheap to clone: all are one.
 #[derive(Debug, Clone, Default)]
-pub struct Shares(Arc<Mutex<BTreeMap<String, Arc<Share>>>>);
+pub struct RateLimits(Arc<Mutex<BTreeMap<String, Arc<RateLimit>>>>);
 
 /// That of one user.
 #[derive(Debug)]
-pub struct Share {
+pub struct RateLimit {
     /// When the next request would be due if all came at their pace.
     due: Mutex<Option<Instant>>,
     turns: Arc<Semaphore>,
 }
 
-impl Shares {
+impl RateLimits {
     /// A user's share, which is one for all connections.
-    pub fn of(&self, user: &str) -> Arc<Share> {
+    pub fn of(&self, user: &str) -> Arc<RateLimit> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN {
             let now = Instant::now();
             known.retain(|_, share| Arc::strong_count(share) > 1 || share.is_behind(now));
         }
-        let fresh = || Share { due: Mutex::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) };
+        let fresh = || RateLimit { due: Mutex::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) };
         Arc::clone(known.entry(user.to_string()).or_insert_with(|| Arc::new(fresh())))
     }
 }
 
-impl Share {
+impl RateLimit {
     /// Whether requests came faster than their pace, so that the next one may have to wait.
     fn is_behind(&self, now: Instant) -> bool {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|due| due > now)
@@ -87,7 +87,7 @@ impl Share {
 
 /// Whoever has a share on a connection is answered in turn, once for each request.
 pub async fn in_turn(mut request: Request, next: Next) -> Response {
-    match request.extensions_mut().remove::<Arc<Share>>() {
+    match request.extensions_mut().remove::<Arc<RateLimit>>() {
         Some(share) => share.answer(request, next).await,
         None => next.run(request).await,
     }
@@ -145,29 +145,29 @@ mod tests {
 
     #[test]
     fn whoever_asks_too_fast_waits_and_nobody_else() {
-        let shares = Shares::default();
-        let (one, now) = (shares.of("uid 1"), Instant::now());
+        let limits = RateLimits::default();
+        let (one, now) = (limits.of("uid 1"), Instant::now());
         let pauses: Vec<Duration> = (0..BURST + 3).map(|_| one.pause(now)).collect();
         assert!(pauses[..BURST as usize].iter().all(Duration::is_zero));
         assert_eq!(pauses[BURST as usize..], [PACE, PACE * 2, PACE * 3]);
         // A new connection is the same user.
-        assert_eq!(shares.of("uid 1").pause(now), PACE * 4);
-        assert!(shares.of("uid 2").pause(now).is_zero());
+        assert_eq!(limits.of("uid 1").pause(now), PACE * 4);
+        assert!(limits.of("uid 2").pause(now).is_zero());
         // After a while it is as before.
         assert!(one.pause(now + PACE * (BURST + 10)).is_zero());
     }
 
     #[test]
     fn users_who_have_not_asked_lately_are_forgotten() {
-        let shares = Shares::default();
+        let limits = RateLimits::default();
         let now = Instant::now();
         for address in 0..5000 {
-            let share = shares.of(&format!("10.0.0.{address}"));
+            let share = limits.of(&format!("10.0.0.{address}"));
             if address == 7 {
                 share.pause(now + Duration::from_secs(1000));
             }
         }
-        let known = shares.0.lock().unwrap();
+        let known = limits.0.lock().unwrap();
         assert!(known.len() <= KNOWN && known.contains_key("10.0.0.7"), "{}", known.len());
     }
 

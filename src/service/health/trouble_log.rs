@@ -9,11 +9,11 @@ use super::{Health, Kind, PATIENCE};
 
 /// Troubles that the log has.
 #[derive(Debug, Default)]
-pub struct Teller {
+pub struct TroubleLog {
     told: BTreeMap<Kind, String>,
 }
 
-impl Teller {
+impl TroubleLog {
     /// Logs each trouble that came or went since the last call.
     pub fn tell(&mut self, health: &Health) {
         let found = health.found(Utc::now(), PATIENCE);
