@@ -1,5 +1,5 @@
-//! From OpenSM's first trap to its last answered forwarding table, when cables of a simulated fabric are cut: our
-//! plugin, which repairs at once and behind which the service routes what is left, beside OpenSM's own engines.
+//! From OpenSM's first trap to its last answered forwarding table, when cables of a simulated fabric are cut. Our
+//! plugin, which repairs at once, beside OpenSM's own engines; behind it the service routes what is left.
 //!
 //! `cargo bench --bench opensm_repair [row] [SPEC [ENGINES…]]`, each of the engines as OpenSM's `routing_engine`; `row` is for
 //! the 20 cables in a row alone. Needs what `scripts/test` installs and builds.

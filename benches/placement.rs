@@ -159,9 +159,9 @@ const MOMENTS: i64 = 10;
 /// A job that ran: from, to, nodes.
 type Ran = (i64, i64, Vec<u32>);
 
-/// Geometric means over the jobs of several nodes that run at the moments: predicted slow-down, and microseconds in the
-/// packet simulator, all jobs at once, of messages of 16 KiB: of what each job says it exchanges if `told`, else of an
-/// all-to-all in random order.
+/// Geometric means over the jobs of several nodes that run at the moments: predicted slow-down, and microseconds in
+/// the packet simulator. All jobs send at once, 16 KiB to a message: what each job says it exchanges if `told`, else
+/// an all-to-all in random order.
 fn in_time(fabric: &Fabric, nodes: &NodeMap, names: &[NodeName], ran: &[Ran], told: bool) -> (f64, f64) {
     let engine = engine("balanced", &EngineOptions::default()).unwrap();
     let net = Net::of_fabric(fabric);

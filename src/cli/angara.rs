@@ -184,9 +184,9 @@ fn csv(rows: &[SystemFigures]) -> String {
     text
 }
 
-/// Per number of dimensions, engine and group of Figure 5 (maximum less than, equal to, greater
-/// than that of angara-bfs): systems, total maximum as a share of angara-bfs, angara-sssp and the
-/// lower bounds, and systems where it is the lower bound.
+/// Per number of dimensions, engine and group of Figure 5 (maximum less than, equal to, greater than that of
+/// angara-bfs). Systems, total maximum as a share of angara-bfs, angara-sssp and the lower bounds, and systems where
+/// it is the lower bound.
 fn groups(rows: &[SystemFigures], engines: &[&str]) -> String {
     let head = ["dims", "engine", "than bfs", "systems", "to bfs", "to sssp", "to bound", "at bound"];
     let mut lines = vec![head.map(String::from).to_vec()];

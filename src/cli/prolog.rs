@@ -1,10 +1,10 @@
 //! `sarouter prolog` and `sarouter epilog`: what Slurm's controller runs before and after a job.
 //!
-//! The controller holds a job while its prolog runs, kills it at `PrologEpilogTimeout`, and takes
-//! any exit status but 0 for a broken node: a batch job goes back into the queue, and would do so
-//! for ever. So whatever is wrong here, the job starts; only `--strict` lets it go back, and only at
-//! the deadline. A job whose user said `--routing=require` goes back into the queue likewise: here it has
-//! no node that could suffer, on its nodes it would be too late.
+//! The controller holds a job while its prolog runs, kills it at `PrologEpilogTimeout`, and takes any exit status but
+//! 0 for a broken node. A batch job then goes back into the queue, and would do so for ever. So whatever is wrong
+//! here, the job starts; only `--strict` lets it go back, and only at the deadline. A job whose user said
+//! `--routing=require` goes back into the queue likewise: here it has no node that could suffer, on its nodes it
+//! would be too late.
 
 mod door;
 

@@ -104,9 +104,9 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     figures(&trees, demand, &Counted::of(&trees), effective_bound(fabric, demand))
 }
 
-/// [`measure`] of new tables and of those before, if there are any, for one demand: what both have in common is looked
-/// at once, and not at all where it was counted for those before already. Also, what is counted of the new ones. As
-/// [`measure`] for the first, and for the destinations to which the second differ.
+/// [`measure`] of new tables and of those before, if there are any, for one demand. What both have in common is
+/// looked at once, and not at all where it was counted already. Also, what is counted of the new ones. As [`measure`]
+/// for the first, and for the destinations to which the second differ.
 pub fn measure_since(
     fabric: &Fabric,
     before: Option<(&Tables, Option<&Counted>)>,

@@ -1,14 +1,13 @@
 //! Tori and meshes recognised from their cables alone: names, order and ports of switches do not
 //! matter, parallel cables count once, and some cables and switches may be missing.
 //!
-//! In a torus or mesh every cycle of four cables is a square of two dimensions. (A ring of four is
-//! one too: it is the same graph as two dimensions of two switches.) So opposite sides of a square
-//! are parallel, and cables fall into classes of parallel ones. Missing cables split classes but never
-//! join two. Which dimension and direction a class is of starts with the cables of one switch and is
-//! concluded for the others: two classes that share a square are of different dimensions, and no two
-//! cables leave a switch in one direction. Where that leaves a choice (the place of a switch that
-//! has kept one cable, say) one is tried after the other, and held against everything else: the
-//! coordinates must explain every cable, or there are none.
+//! In a torus or mesh every cycle of four cables is a square of two dimensions. (A ring of four is one too: it is the
+//! same graph as two dimensions of two switches.) So opposite sides of a square are parallel, and cables fall into
+//! classes of parallel ones. Missing cables split classes but never join two. The cables of one switch fix the
+//! dimension and direction of some classes, and the others follow: two classes that share a square are of different
+//! dimensions, and no two cables leave a switch in one direction. Where that leaves a choice (the place of a switch
+//! that has kept one cable, say) one is tried after the other, and held against everything else: the coordinates must
+//! explain every cable, or there are none.
 
 mod classes;
 mod labels;

@@ -1,11 +1,10 @@
-//! Fabric files: the output of `ibnetdiscover` and the `.net` files of the simulator ibsim, which
-//! are the same language (ibsim reads the former); and what OpenSM (`subnet_lst`) and ibdiagnet
-//! (`db_csv`) write down of the same devices and cables.
+//! Fabric files: the output of `ibnetdiscover` and the `.net` files of the simulator ibsim, which are one language,
+//! and what OpenSM (`subnet_lst`) and ibdiagnet (`db_csv`) write of the same devices and cables.
 //!
-//! A file is believed only if it is whole. Every device that a cable leads to must be described,
-//! and the listings of the two ends of a cable must agree; so a file that was cut short is
-//! refused, not read as a smaller fabric. What surrounds the devices need not be tidy: prompts
-//! and messages before the first one, comments and messages between them, no end of the last line.
+//! A file is believed only if it is whole. Every device that a cable leads to must be described, and the listings of
+//! the two ends of a cable must agree. So a file that was cut short is refused, not read as a smaller fabric. What
+//! surrounds the devices need not be tidy: prompts and messages before the first one, comments and messages between
+//! them, no end of the last line.
 
 mod db_csv;
 mod draft;

@@ -1,7 +1,7 @@
 //! The spool: a directory in which others lay down files for the service.
 //!
-//! A file counts only if it lies in the directory itself, under a plain name, is a regular file and
-//! no link, and belongs to root or to the user of this process, with nobody else able to write it.
+//! A file counts only if it lies in the directory itself, under a plain name, and is a regular file and no link. It
+//! must belong to root or to the user of this process, and nobody else may be able to write it.
 
 use std::fs::OpenOptions;
 use std::io::Read;

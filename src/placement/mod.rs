@@ -16,10 +16,10 @@
 //!   channels with running jobs, then have a small largest load, then be compact.
 //! - On **several fabrics** ([`several`]) each puts the sets in its own order, and the worst place counts.
 //!
-//! A job that says what it exchanges is predicted with that (`exchange`): the slow-down of its own pattern takes the
-//! place of the largest effective EFI, and what its messages add to those of running jobs that of its routes. On a
-//! direct torus the slow-down comes first, as it counts what is shared. Ranks are on nodes in the order of the batch
-//! system's list.
+//! A job that says what it exchanges is predicted with that (`exchange`). The slow-down of its own pattern takes the
+//! place of the largest effective EFI. What its messages add to those of running jobs takes the place of what its
+//! routes add. On a direct torus the slow-down comes first, as it counts what is shared. Ranks are on nodes in the
+//! order of the batch system's list.
 //!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
 //! larger of two things (`flow`): the load if every route were spread evenly over all shortest

@@ -53,7 +53,7 @@ impl Parts {
 
     /// How a set, given as switches and nodes, breaks the parts that are free; lists are compared, and the less the
     /// better. From the highest level down to leaves: how many parts it has nodes in, and by how much the sum of the
-    /// squares of free nodes falls, which is less where parts are filled up than where large ones are broken. Where
+    /// squares of free nodes falls. That is less where parts are filled up than where large ones are broken. Where
     /// all switches have nodes no part is better whole than another, and it is how many switches.
     pub fn broken(&self, rooms: &Rooms, set: impl Iterator<Item = (u32, u32)> + Clone) -> Vec<u64> {
         let taken = self.rooms(set).0;

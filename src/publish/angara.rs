@@ -84,8 +84,8 @@ pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) ->
 }
 
 /// Publishes the tables of a job, by its number, as `ROOT/<job id>/`, complete or not at all, with the job's
-/// environment ([`job`]); nothing if it has no id, or is not wanted any more once all is written.
-/// Returns whether it was published.
+/// environment ([`job`]). Nothing if it has no id, or is not wanted any more once all is written. Returns whether it
+/// was published.
 ///
 /// # Errors
 /// What the system says; what was published before stays.

@@ -325,8 +325,8 @@ pub fn reads_lanes(name: &str) -> bool {
     name.starts_with("balanced")
 }
 
-/// What the engine of that name is asked to prove unless settings say otherwise: with lanes everything, on
-/// any fabric; all others need programs that were told their SLs, as do layers that are a job's own.
+/// What the engine of that name is asked to prove unless settings say otherwise. With lanes that is everything, on
+/// any fabric. All others need programs that were told their SLs, as do layers that are a job's own.
 pub fn default_promise(engine: &str, layer_per_job: bool) -> Promise {
     if reads_lanes(engine) && !layer_per_job { Promise::EVERYTHING } else { Promise::TOLD }
 }

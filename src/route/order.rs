@@ -141,10 +141,10 @@ fn mark(marks: &mut [u64], at: u32) -> bool {
 /// An order in a linked list with labels that grow along it, where a few channels move next to
 /// another without the rest.
 ///
-/// Two searches between the ends of a new dependency take turns, and the one that ends first says
-/// what to move to the other end (after Haeupler, Kavitha, Mathew, Sen, Tarjan, "Incremental cycle
-/// detection, topological ordering, and strong component maintenance", 2012). Of `nue` on a torus
-/// one side has three channels on average where both together have 136.
+/// Two searches between the ends of a new dependency take turns. The one that ends first says what to move to the
+/// other end (after Haeupler, Kavitha, Mathew, Sen, Tarjan, "Incremental cycle detection, topological ordering, and
+/// strong component maintenance", 2012). Of `nue` on a torus one side has three channels on average where both
+/// together have 136.
 #[derive(Debug, Clone)]
 pub struct Labels {
     /// Grows along the list, so that one comparison tells which of two comes first.

@@ -1,10 +1,10 @@
 //! `sar`: scheduling-aware routing (thesis Algorithm 5.1): the trees of `dfsssp`, where channel
 //! weights count only routes inside jobs.
 //!
-//! Two things the algorithm leaves open are decided so that jobs on few switches spread well:
-//! among jobs of one size, destinations are taken job by job and in turn over the job's switches;
-//! and a route weighs as soon as it is chosen. `sar-literal` reads the algorithm's lines 7 to 10 to
-//! the letter instead: routes weigh when all those to their destination are chosen.
+//! Two things that the algorithm leaves open are decided so that jobs on few switches spread well. Among jobs of one
+//! size, destinations are taken job by job and in turn over the job's switches. A route weighs as soon as it is
+//! chosen. `sar-literal` reads the algorithm's lines 7 to 10 to the letter instead: routes weigh when all those to
+//! their destination are chosen.
 
 use std::cmp::Reverse;
 
@@ -43,9 +43,9 @@ impl Engine for Sar {
     }
 }
 
-/// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
-/// count routes inside jobs and what they read from storage, at once or tree by tree (`join`); then storage
-/// over what storage loads so far, then all others over weights of their own. O(terminals × (switches + channels)).
+/// The trees of Algorithm 5.1, lines 5–16. First terminals of jobs, largest job first, over weights that count routes
+/// inside jobs and what they read from storage, at once or tree by tree (`join`). Then storage over what storage
+/// loads so far, then all others over weights of their own. O(terminals × (switches + channels)).
 fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, join: Join) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);

@@ -163,12 +163,11 @@ impl Heights {
         Self::from_roots(graph, &found[..1])
     }
 
-    /// The levels of a tree, whatever cables it lost: other than hops from those tops that see nearly all
-    /// hosts at one distance, they leave none out. Where two leaves have no common switch above them,
-    /// one leaf is put above the switches over it, and these above all others: of shortest
-    /// ways between leaves a whole tree loses none by that, and all tops over that leaf have it above them.
-    /// None where the fabric is no tree of levels, or too much of it is lost.
-    /// O(leaves × (switches + channels)) at most.
+    /// The levels of a tree, whatever cables it lost: other than hops from those tops that see nearly all hosts at
+    /// one distance, they leave none out. Where two leaves have no common switch above them, one leaf is put above
+    /// the switches over it, and these above all others. A whole tree loses none of the shortest ways between leaves
+    /// by that, and all tops over that leaf have it above them. None where the fabric is no tree of levels, or too
+    /// much of it is lost. O(leaves × (switches + channels)) at most.
     fn of_tree(graph: &Graph) -> Option<Self> {
         if !is_indirect(graph.terminals()) {
             return None;

@@ -1,13 +1,11 @@
 //! Tables of a direct torus to verdict, from the routes alone.
 //!
-//! Every route is walked hop by hop and held against the router's rules (order
-//! `+X +Y +Z +K -X -Y -Z -K`, one sign per dimension, at most one first and one last step); the
-//! turns that routes make form the dependency graph, in which a complete ring is one vertex
-//! (bubble rule) and channels of an incomplete ring count one by one.
+//! Every route is walked hop by hop and held against the router's rules (order `+X +Y +Z +K -X -Y -Z -K`, one sign
+//! per dimension, at most one first and one last step). The turns that routes make form the dependency graph. In it a
+//! complete ring is one vertex (bubble rule), and channels of an incomplete ring count one by one.
 //!
-//! A route is minimal if no shorter one obeys the rules with turns that are in order, or against
-//! the order but already made by some route at that place: such a route would add no dependency
-//! the tables do not have.
+//! A route is minimal if no shorter one obeys the rules with turns that are in order, or that some route already
+//! makes at that place. Such a shorter route would add no dependency that the tables do not have.
 
 mod reach;
 

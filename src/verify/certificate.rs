@@ -1,6 +1,6 @@
-//! Certificates: an order of buffers that every route climbs. Whoever has one need not search for cycles: a
-//! route that only goes from earlier buffers to later ones is in none (Dally and Seitz 1987), and whether it
-//! does is seen at each of its hops.
+//! Certificates: an order of buffers that every route climbs. Whoever has one need not search for cycles: a route
+//! that only goes from earlier buffers to later ones is in none (Dally and Seitz 1987). Whether it does is seen at
+//! each of its hops.
 
 use std::sync::Arc;
 

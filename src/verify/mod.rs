@@ -125,13 +125,12 @@ fn tasks(dests: &[DestId]) -> rayon::slice::Chunks<'_, DestId> {
 
 /// Judges tables.
 ///
-/// Every switch must have, for every destination that the fabric connects it to, a live port
-/// (between two switches without hosts it may say that it has none: no route is there);
-/// the ports of a destination must form an in-tree that ends at its own port; each route from a switch
-/// with hosts must have a layer below the budget; and the dependencies of all packets that may be in
-/// flight, between channels on their virtual lanes, must have no cycle, which is sufficient against
-/// deadlock (Dally and Seitz 1987; thesis chapter 3). Which packets, a [`Promise`] says: here those of
-/// programs that were told their SLs.
+/// Every switch must have a live port for every destination that the fabric connects it to. Between two switches
+/// without hosts it may say that it has none: no route is there. The ports of a destination must form an in-tree that
+/// ends at its own port. Each route from a switch with hosts must have a layer below the budget. The dependencies of
+/// all packets that may be in flight, between channels on their virtual lanes, must have no cycle, which is
+/// sufficient against deadlock (Dally and Seitz 1987; thesis chapter 3). Which packets, a [`Promise`] says: here
+/// those of programs that were told their SLs.
 ///
 /// O(destinations × switches + VLs × turns), a turn being a channel into a switch and one out
 /// of it. Uses all threads; the verdict does not depend on their number.

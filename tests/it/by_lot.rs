@@ -1,5 +1,5 @@
-//! The service on fabrics by lot, whole or damaged, that lose cables and switches and get them back while jobs come and
-//! go: what it publishes is safe with every program, on as many layers as there are.
+//! The service on fabrics by lot, whole or damaged, that lose cables and switches and get them back while jobs come
+//! and go. What it publishes is safe with every program, on as many layers as there are.
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 /// Writes an executable file, in place of one that is there.
 ///
-/// Another process writes it: were it open for writing here, a child that another thread forks just then would hold it
-/// open too, until it has its own program, and whoever executes the file meanwhile is told "Text file busy".
+/// Another process writes it. Were it open for writing here, a child that another thread forks just then would hold
+/// it open too, until it has its own program. Whoever executes the file meanwhile is told "Text file busy".
 pub fn script(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     let mut install = Command::new("install");

@@ -43,9 +43,9 @@ impl Advice {
     }
 }
 
-/// For each number of faults up to `most` the engine with the highest line among those that still
-/// work there (thesis section 4.4.2: change where the lines cross), and those that may be as good: the 95 %
-/// confidence interval of the difference has 0. Nothing where none works.
+/// For each number of faults up to `most` the engine with the highest line among those that still work there (thesis
+/// section 4.4.2: change where the lines cross). Beside it those that may be as good: the 95 % confidence interval of
+/// the difference has 0. Nothing where none works.
 pub fn advise(candidates: &[Candidate], most: usize) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     for faults in 0..=most {

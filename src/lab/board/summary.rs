@@ -128,8 +128,8 @@ impl Summary {
         }
     }
 
-    /// A table per fabric: each pattern's best engine that knows no jobs, how much longer jobs take with it
-    /// than on one switch, and the others' times over its own; then the means and the worst cells.
+    /// A table per fabric: each pattern's best engine that knows no jobs, how much longer jobs take with it than on
+    /// one switch, and the others' times over its own. Then the means and the worst cells.
     pub fn text(&self) -> String {
         let tables =
             self.tables().into_iter().map(|(fabric, lines)| format!("\n{fabric}\n{}", align(&lines)));

@@ -41,10 +41,10 @@ fn no_sizes(words: &Words) -> Result<(), Refusal> {
 /// `taurus`: 211 switches of 36 ports, 2,090 adapters, 2,490 inter-switch cables (Table 6.1); six
 /// islands, each a two-level tree with full bisection, one of 180 hosts; a director of 216 ports.
 ///
-/// Assumed: the director has 12 boards and 6 spines; 18 uplinks per leaf; 28 cables from each
-/// island's spines to the director, which with the counts leaves 117 leaves and 76 spines in the
-/// islands; 10 and 6 of them for the island of 180 hosts (five spines would have no port left),
-/// and 21 or 22 and 14 for each other one; hosts spread evenly over the leaves of those.
+/// Assumed: the director has 12 boards and 6 spines. A leaf has 18 uplinks, and 28 cables lead from each island's
+/// spines to the director. With the counts this leaves 117 leaves and 76 spines in the islands. 10 and 6 of them are
+/// for the island of 180 hosts (five spines would have no port left), and 21 or 22 and 14 for each other one. Hosts
+/// are spread evenly over the leaves of those.
 pub(super) fn taurus(words: &mut Words) -> Result<Net, Refusal> {
     const ISLANDS: [(usize, usize); 6] = [(10, 6), (22, 14), (22, 14), (21, 14), (21, 14), (21, 14)];
     no_sizes(words)?;
@@ -72,10 +72,10 @@ pub(super) fn taurus(words: &mut Words) -> Result<Net, Refusal> {
 /// `tsubame2[:rail=2][,spread=0]`: the second rail with 243 switches of 36 ports, 1,408 hosts and 3,384
 /// inter-switch cables (Table 6.1), or the first with 258, 1,555 and 3,621 (section 4.4.4).
 ///
-/// Assumed: six directors of 324 ports, each with 18 boards and 9 spines; hosts spread evenly
-/// over the edge switches; the cables that the counts leave, 17 or 18 per edge switch, spread
-/// evenly over the directors; those to one director all on one board, which agrees with the
-/// thesis' Table 5.2 far better than all on different ones (`spread=1`).
+/// Assumed: six directors of 324 ports, each with 18 boards and 9 spines. Hosts are spread evenly over the edge
+/// switches. So are, over the directors, the cables that the counts leave, 17 or 18 per edge switch. Those to one
+/// director are all on one board, which agrees with the thesis' Table 5.2 far better than all on different ones
+/// (`spread=1`).
 pub(super) fn tsubame2(words: &mut Words) -> Result<Net, Refusal> {
     const DIRECTORS: usize = 6;
     const BOARDS: usize = 18;

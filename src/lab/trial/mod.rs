@@ -1,9 +1,8 @@
 //! What a trial found: run times of repeated jobs on days with routes for them and on days without.
 //!
 //! Jobs of one user with one name on as many nodes are repetitions of one run. Days were drawn at random, so the
-//! question is how often another draw would have shown as large a difference: the randomisation test (Fisher
-//! 1935), which assumes nothing of how run times are spread and takes it into account that the jobs of one day
-//! have the day in common.
+//! question is how often another draw would have shown as large a difference: the randomisation test (Fisher 1935).
+//! It assumes nothing of how run times are spread, and knows that the jobs of one day have the day in common.
 
 pub mod sacct;
 

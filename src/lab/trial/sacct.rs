@@ -27,8 +27,9 @@ impl Runs {
     /// Reads a dump with the header and fields of [`FIELDS`]. Times are UTC. Steps are passed over, and of the components
     /// of a heterogeneous job all but the first. Of several lines of a job the last counts.
     ///
-    /// Whatever its own length, a job counts if the longest of its kind, begun when it was, would have ended on the same
-    /// day: if those that do not end in time were left out, the longer ones of the worse days would be. O(bytes × log jobs).
+    /// Whatever its own length, a job counts if the longest of its kind, begun when it was, would have ended on the
+    /// same day. If only those that do not end in time were left out, they would be the longer ones of the worse
+    /// days. O(bytes × log jobs).
     ///
     /// # Errors
     /// If the header is another one, or most lines cannot be read: with the number of the first.

@@ -1,10 +1,10 @@
 //! The bound that lengths of channels give: the dual of the linear program in which routes may be
 //! split at will.
 //!
-//! Whatever lengths channels are given, a route covers at least the distance between its ends, so the
-//! sum of length × load over channels is at least the sum of distances over routes, and the largest load at
-//! least that sum / the sum of lengths. Equal lengths give the mean of shortest routes, 1 on the channels of a
-//! cut and 0 elsewhere gives the cut; the best lengths give the optimum of the linear program.
+//! Whatever lengths channels are given, a route covers at least the distance between its ends. So the sum of length ×
+//! load over channels is at least the sum of distances over routes, and the largest load at least that sum / the sum
+//! of lengths. Equal lengths give the mean of shortest routes, 1 on the channels of a cut and 0 elsewhere gives the
+//! cut; the best lengths give the optimum of the linear program.
 //!
 //! They are sought by subgradient steps of Polyak's size (USSR Computational Mathematics and
 //! Mathematical Physics 9(3), 1969): what shortest routes load above the mean gets longer. Whatever the

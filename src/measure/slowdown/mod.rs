@@ -1,10 +1,10 @@
 //! Slow-down: the predicted time of a job's exchange beside what its terminals' own cables need.
 //!
-//! Jobs exchange in steps, each a permutation of ranks. Three things delay a step: how many of *its* flows
-//! meet on a channel, how many others wait in the same lane, and how much traffic of all jobs is there on
-//! average, for jobs are never quite in step. The formula counts these three. Its score orders tables as the
-//! packet simulator does (docs/results/time.md has the shares of pairs in order), and a power of it fits the
-//! simulated times: that is the slow-down.
+//! Jobs exchange in steps, each a permutation of ranks. Three things delay a step: how many of *its* flows meet on a
+//! channel, how many others wait in the same lane, and how much traffic of all jobs is there on average. Jobs are
+//! never quite in step. The formula counts these three. Its score orders tables as the packet simulator does
+//! (docs/results/time.md has the shares of pairs in order), and a power of it fits the simulated times: that is the
+//! slow-down.
 
 mod direct;
 mod others;

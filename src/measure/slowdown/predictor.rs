@@ -7,9 +7,10 @@ use super::step::{Flows, Law, Room};
 use super::{Average, MOST_STEPS, Network, Paths, Steps, patterns, share};
 use crate::model::{Adapters, Fabric, Group, Mix, Phase, Routes, Tables, TerminalId, Torus, TorusJob};
 
-/// Predicts the time of one job for any order of its ranks, others at work beside it, as if they were everywhere: an order
-/// outlasts the jobs of now, and one that keeps to few cables is the better one for jobs that will come. So where few
-/// others are there it predicts more than [`super::slowdowns`]. Long exchanges of a job that is alone are predicted as there.
+/// Predicts the time of one job for any order of its ranks, others at work beside it, as if they were everywhere. An
+/// order outlasts the jobs of now, and one that keeps to few cables is the better one for jobs that will come. So
+/// where few others are there it predicts more than [`super::slowdowns`]. Long exchanges of a job that is alone are
+/// predicted as there.
 ///
 /// Unlike in a [`Group`], several ranks may be on one terminal: what they send each other takes no time, and
 /// what others send them shares their cable.

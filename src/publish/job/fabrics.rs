@@ -22,8 +22,9 @@ pub struct OnFabric<'a> {
     pub direct: bool,
 }
 
-/// Publishes in `root` what a job is told that started on several fabrics, from what each of them wrote: a service
-/// level and LIDs only if they are the same wherever routes matter, routed only if it is on all of these.
+/// Publishes in `root` what a job is told that started on several fabrics, from what each of them wrote. It has a
+/// service level and LIDs only if they are the same wherever routes matter, and is routed only if it is on all of
+/// these.
 ///
 /// # Errors
 /// What the system says, with the path; what was published before stays.

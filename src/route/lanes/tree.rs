@@ -39,8 +39,8 @@ pub struct TreeWays {
 
 impl TreeWays {
     /// These tables with ways that climb again where some are needed, if all their other routes are ways up and then
-    /// down, else as they were: mixed with others, ways that climb again may close a cycle.
-    /// O(destinations × switches × ports).
+    /// down, else as they were. Mixed with others, ways that climb again may close a cycle. O(destinations × switches
+    /// × ports).
     ///
     /// # Errors
     /// The tables, untouched.

@@ -1,11 +1,10 @@
 //! Nue (thesis chapter 6): routes inside the complete channel dependency graph, so that any
 //! connected fabric is routed within any number of layers, one included.
 //!
-//! `nue` is oblivious; `sar-nue` orders destinations and counts weights like Algorithm 5.1, which
-//! the thesis leaves as future work (6.4). Chosen here where the thesis leaves freedom: terminals
-//! of one switch share a part of the partition; channel weights are common to all layers; every
-//! switch's management port takes the routes of one of its terminals, or is a destination of its
-//! own where there is none.
+//! `nue` is oblivious; `sar-nue` orders destinations and counts weights like Algorithm 5.1, which the thesis leaves
+//! as future work (6.4). Chosen here where the thesis leaves freedom: terminals of one switch share a part of the
+//! partition, and channel weights are common to all layers. Every switch's management port takes the routes of one of
+//! its terminals, or is a destination of its own where there is none.
 
 mod complete_cdg;
 mod escape;

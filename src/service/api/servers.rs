@@ -1,8 +1,8 @@
 //! The servers of the settings, and what becomes of them under new settings.
 //!
-//! A port or socket that stays the same stays open. Whoever is connected is answered once more by the
-//! rules under which it connected, then its connection ends: a prolog that waits gets its answer, and
-//! who may do no more what it might before has to connect again.
+//! A port or socket that stays the same stays open. Whoever is connected is answered once more by the rules under
+//! which it connected, then its connection ends. So a prolog that waits gets its answer, and whoever has lost a right
+//! has to connect again.
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -250,9 +250,8 @@ fn listed(jobs: &JobMap, id: &JobId) -> Option<usize> {
     jobs.jobs.binary_search_by(|j| j.id.cmp(id)).ok()
 }
 
-/// Whether a start came to nothing, or its end was not announced: the batch system, asked after the
-/// announcement, lists the job with other nodes or not at all, having listed it before or having
-/// had the time to.
+/// Whether a start came to nothing, or its end was not announced. Then the batch system, asked after the
+/// announcement, lists the job with other nodes or not at all, though it listed it before or had the time to.
 fn is_gone(start: &Start, jobs: &JobMap) -> bool {
     if jobs.known_at() <= start.announced {
         return false;

@@ -1,8 +1,8 @@
 //! How an epoch gets from the disk to those who forward: a file for each way, and its row in the table.
 //!
 //! OpenSM's plugin and the nodes of a direct torus are rows without a [`Delivery`]. The plugin fetches `current` by
-//! itself, so nothing is begun here; what ends is its answer, and jobs that wait, the second step of an update and the
-//! choice of a LID go by that: the loop itself has to know it. A torus has no epoch for all jobs: its tables are
+//! itself, so nothing is begun here. What ends is its answer. Jobs that wait, the second step of an update and the
+//! choice of a LID go by that, so the loop itself has to know it. A torus has no epoch for all jobs: its tables are
 //! written, and jobs let go, one job at a time.
 
 mod lft_file;
