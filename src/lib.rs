@@ -1,14 +1,7 @@
 //! # sarouter: scheduling-aware routing for Slurm clusters
 //!
 //! A fabric is usually routed once, for everybody. This crate routes it for the jobs that run
-//! now, proves the routes independently and hands them over.
-//!
-//! ```text
-//!  squeue ────────────┐                                      ┌─> OpenSM plugin (LFT, SL)
-//!  ibnetdiscover, file┼─ observe ─> step ─> plan ─> verify ─> publish ─> epochs/N + current
-//!  prolog             ┘                │                     └─> Slurm plugin (per-job tables)
-//!                                      └─ history, report
-//! ```
+//! now, proves the routes independently and hands them over. `ARCHITECTURE.md` has the picture.
 //!
 //! In data-flow order: [`observe`] turns the outside into values of [`model`]; [`pass`] decides
 //! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
