@@ -7,11 +7,11 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::dump::write_lft;
 use super::{EpochNumber, EpochStore, StoreError};
-use crate::model::{Fabric, Tables};
+use crate::model::{Fabric, FileError, Tables};
 
 /// How the first line begins; OpenSM skips it.
 const TITLE: &str = "# sarouter: epoch ";
@@ -45,13 +45,8 @@ pub enum LftFileError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file cannot be written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// A file as it was when it was written: another one in its place, or a changed one, has another.
@@ -78,7 +73,7 @@ impl EpochStore {
     /// Why not; an earlier file stays.
     pub fn deliver(&self, epoch: EpochNumber, fabric: &Fabric, path: &Path) -> Result<Stamp, LftFileError> {
         let tables = self.epoch(epoch)?.tables(fabric)?;
-        let failed = |source| LftFileError::Io { path: path.to_path_buf(), source };
+        let failed = FileError::io(path);
         on_one_layer(epoch, &tables)?;
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
         let beside = path.with_file_name(format!(".{}.new", name.to_string_lossy()));
@@ -96,7 +91,7 @@ impl EpochStore {
         };
         write().and_then(|()| Stamp::of(path)).map_err(|source| {
             let _ = fs::remove_file(&beside);
-            failed(source)
+            failed(source).into()
         })
     }
 }

@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use self::reload::{ConfigFile, changed};
 use self::waiting::Waiting;
-use super::api::listen::{ListenError, allow_many_files};
+use super::api::listen::allow_many_files;
 use super::api::servers::Servers;
 use super::chain;
 use super::clock::steady;
@@ -36,6 +36,7 @@ use super::systemd::Systemd;
 use super::together::Place;
 use super::watch::Changed;
 use crate::config::Settings;
+use crate::model::FileError;
 use crate::observe::source::{JobSource, job_source};
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochStore, Serving, StoreError};
@@ -65,7 +66,7 @@ pub enum ServeError {
     Store(#[from] StoreError),
     /// The socket cannot be used.
     #[error(transparent)]
-    Listen(#[from] ListenError),
+    Listen(#[from] FileError),
     /// Events cannot be recorded.
     #[error("the recording: {0}")]
     Record(#[source] std::io::Error),

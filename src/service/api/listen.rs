@@ -25,6 +25,7 @@ use super::connection_limit::ConnectionLimit;
 use super::peer::{Access, Caller, Rule};
 use super::rate_limit::RateLimits;
 use super::threads::work_on;
+use crate::model::FileError;
 
 /// Files that the service may have open, if it is allowed to ask for so many: all connections that a
 /// [`ConnectionLimit`] lets in, twice.
@@ -39,16 +40,6 @@ const LIFE: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of callers who may not even ask, one is logged in so long a time.
 const SELDOM: Duration = Duration::from_secs(1);
-
-/// The socket cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
-pub struct ListenError {
-    /// The socket.
-    pub path: PathBuf,
-    /// The system's reason.
-    pub source: io::Error,
-}
 
 /// Who can connect to a unix socket: the kernel sees to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +65,8 @@ pub fn for_writers(socket: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If somebody listens there, or the path is something else or too long.
-pub fn bind(path: &Path, reach: Reach) -> Result<UnixListener, ListenError> {
-    let failed = |source| ListenError { path: path.to_path_buf(), source };
+pub fn bind(path: &Path, reach: Reach) -> Result<UnixListener, FileError> {
+    let failed = FileError::io(path);
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
             return Err(failed(io::Error::new(ErrorKind::AlreadyExists, "it is not a socket")));

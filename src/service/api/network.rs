@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{debug, warn};
 
 use super::answer::ApiError;
-use super::listen::{ListenError, serve, serve_connection};
+use super::listen::{serve, serve_connection};
 use super::peer::{Access, Caller};
 use super::rate_limit::RateLimits;
 use super::unauthenticated::{Connection, Unauthenticated};
@@ -41,11 +41,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Names the file.
-pub fn check(settings: &Tcp) -> Result<Option<Acceptor>, ListenError> {
-    tokens(&settings.token_file).map_err(|error| ListenError {
-        path: settings.token_file.clone(),
-        source: io::Error::other(error.to_string()),
-    })?;
+pub fn check(settings: &Tcp) -> Result<Option<Acceptor>, FileError> {
+    let file = &settings.token_file;
+    tokens(file).map_err(|error| FileError::io(file)(io::Error::other(error.to_string())))?;
     settings.tls.clone().map(Acceptor::new).transpose()
 }
 
@@ -53,10 +51,10 @@ pub fn check(settings: &Tcp) -> Result<Option<Acceptor>, ListenError> {
 ///
 /// # Errors
 /// Names the address.
-pub fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
+pub fn bind(address: SocketAddr) -> Result<TcpListener, FileError> {
     std::net::TcpListener::bind(address)
         .and_then(|l| l.set_nonblocking(true).and_then(|()| TcpListener::from_std(l)))
-        .map_err(|source| ListenError { path: address.to_string().into(), source })
+        .map_err(FileError::io(Path::new(&address.to_string())))
 }
 
 /// What goes for connections. Cheap to clone.
@@ -141,7 +139,7 @@ enum TokensError {
     Line(usize),
 }
 
-fn tokens(path: &std::path::Path) -> Result<Vec<Token>, TokensError> {
+fn tokens(path: &Path) -> Result<Vec<Token>, TokensError> {
     parse(&secret::read(path)?)
 }
 
@@ -205,7 +203,7 @@ fn token(header: &str) -> Option<&str> {
 }
 
 /// Whoever shows no token has the limit of the address that it comes from, so that it costs nobody who does.
-async fn by_token(file: &std::path::Path, limits: &RateLimits, mut request: Request, next: Next) -> Response {
+async fn by_token(file: &Path, limits: &RateLimits, mut request: Request, next: Next) -> Response {
     let stranger = request.extensions().get::<Caller>();
     let (peer, address) =
         stranger.map_or_else(Default::default, |c| (c.name.clone(), format!("address {}", c.user)));
@@ -255,9 +253,9 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    fn new(files: Tls) -> Result<Self, ListenError> {
-        let acceptor = load(&files)
-            .map_err(|(path, message)| ListenError { path, source: io::Error::other(message) })?;
+    fn new(files: Tls) -> Result<Self, FileError> {
+        let acceptor =
+            load(&files).map_err(|(path, message)| FileError::io(&path)(io::Error::other(message)))?;
         Ok(Self { stamp: stamp(&files), files, acceptor })
     }
 

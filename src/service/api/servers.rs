@@ -16,12 +16,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
-use super::listen::{self, Desks, ListenError, Reach};
+use super::listen::{self, Desks, Reach};
 use super::several::Front;
 use super::threads::Threads;
 use super::{Api, READING, network, peer, router, several};
 use crate::config::{self, Settings};
-use crate::model::plain_chain;
+use crate::model::{FileError, plain_chain};
 use crate::publish::EpochStore;
 use crate::service::command;
 
@@ -82,14 +82,14 @@ struct Bound {
 }
 
 impl Bound {
-    fn new(path: &Path, reach: Reach) -> Result<Self, ListenError> {
+    fn new(path: &Path, reach: Reach) -> Result<Self, FileError> {
         Ok(Self { path: path.to_path_buf(), listener: Some(listen::bind(path, reach)?) })
     }
 
     /// Beside a socket. Without it those who may change something come in as everybody does.
     fn of_writers(socket: &Path) -> Option<Self> {
         let bound = Self::new(&listen::for_writers(socket), Reach::Own);
-        let say = |error: &ListenError| {
+        let say = |error: &FileError| {
             warn!("no door of their own for those who may write: {}", plain_chain(&error.to_string()));
         };
         bound.inspect_err(say).ok()
@@ -157,7 +157,7 @@ impl Servers {
     ///
     /// # Errors
     /// Names the socket, address or file. Nothing has changed then.
-    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, ListenError> {
+    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, FileError> {
         self.prepare_for(settings.api.as_ref(), settings.spool.as_ref())
     }
 
@@ -169,7 +169,7 @@ impl Servers {
         &self,
         api: Option<&config::Api>,
         spool: Option<&PathBuf>,
-    ) -> Result<Prepared, ListenError> {
+    ) -> Result<Prepared, FileError> {
         let Some(api) = api else {
             return Ok(Prepared::default());
         };
@@ -197,12 +197,12 @@ impl Servers {
     }
 
     /// The threads behind the doors.
-    fn threads(&self, api: &config::Api) -> Result<&Threads, ListenError> {
+    fn threads(&self, api: &config::Api) -> Result<&Threads, FileError> {
         match self.threads.get() {
             Some(threads) => Ok(threads),
             None => {
                 let started = Threads::start();
-                let threads = started.map_err(|source| ListenError { path: api.socket.clone(), source })?;
+                let threads = started.map_err(FileError::io(&api.socket))?;
                 Ok(self.threads.get_or_init(|| threads))
             }
         }

@@ -2,10 +2,10 @@
 //! epoch leaves this place only whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::remote::{Remote, RemoteError};
+use crate::model::FileError;
 use crate::publish::{EpochNumber, file_limit};
 use crate::service::api::follow::EpochFiles;
 
@@ -21,13 +21,8 @@ pub enum IncomingError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
     /// It cannot be kept.
-    #[error("{}: {source}", path.display())]
-    Keep {
-        /// Which file or directory.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file that no epoch has, or of a length that none has.
     #[error("epoch {epoch}: the service tells of a file {name:?} of {bytes} bytes")]
     Strange {
@@ -102,8 +97,8 @@ impl Incoming {
         }
         // Another epoch, or another one with this number.
         self.clear();
-        fs::create_dir_all(&directory).map_err(keep(&directory))?;
-        fs::write(&sums, &told.sums).map_err(keep(&sums))?;
+        fs::create_dir_all(&directory).map_err(FileError::io(&directory))?;
+        fs::write(&sums, &told.sums).map_err(FileError::io(&sums))?;
         Ok(directory)
     }
 
@@ -115,11 +110,12 @@ impl Incoming {
         bytes: u64,
         path: &Path,
     ) -> Result<(), IncomingError> {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(keep(path))?;
-        let length = |file: &File| file.metadata().map(|m| m.len()).map_err(keep(path));
+        let mut file =
+            OpenOptions::new().append(true).create(true).open(path).map_err(FileError::io(path))?;
+        let length = |file: &File| file.metadata().map(|m| m.len()).map_err(FileError::io(path));
         let mut found = length(&file)?;
         if found > bytes {
-            file.set_len(0).map_err(keep(path))?;
+            file.set_len(0).map_err(FileError::io(path))?;
             found = 0;
         }
         while found < bytes {
@@ -130,9 +126,4 @@ impl Incoming {
         }
         Ok(())
     }
-}
-
-fn keep(path: &Path) -> impl Fn(io::Error) -> IncomingError {
-    let path = path.to_path_buf();
-    move |source| IncomingError::Keep { path: path.clone(), source }
 }

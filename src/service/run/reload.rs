@@ -7,8 +7,8 @@ use tracing::{error, info};
 
 use super::{Listener, Note, Service, delta};
 use crate::config::{ConfigError, Settings, Site};
+use crate::model::FileError;
 use crate::pass::step::Rhythm;
-use crate::service::api::listen::ListenError;
 use crate::service::chain;
 use crate::service::health::{Failure, Health, Stage};
 use crate::service::kind::{Kind, NotReady, direct};
@@ -181,7 +181,7 @@ pub(in crate::service) enum Unusable {
     #[error(transparent)]
     Settings(#[from] NotReady),
     #[error(transparent)]
-    Listen(#[from] ListenError),
+    Listen(#[from] FileError),
     #[error("the recording: {0}")]
     Record(#[source] std::io::Error),
     #[error("placement.select_socket: {0}")]
