@@ -78,11 +78,6 @@ fn refused() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn is_well(site: &Site) {
-    let health = site.told_health();
-    assert_eq!((&health["healthy"], &health["passes"]), (&true.into(), &1.into()), "{health}");
-}
-
 fn open_files(serving: &Serving) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", serving.pid())).unwrap().count()
 }
@@ -91,7 +86,7 @@ fn open_files(serving: &Serving) -> usize {
 fn hostile_requests_cost_nobody_anything() {
     let site = Site::new("interval_seconds = 3600");
     let serving = Serving::routed(&site);
-    is_well(&site);
+    site.is_well();
     let before = open_files(&serving);
 
     // Slow ones, there all the time.
@@ -117,7 +112,7 @@ fn hostile_requests_cost_nobody_anything() {
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{what}: {answer}");
-        is_well(&site);
+        site.is_well();
     }
     // What may look odd and is in order.
     for (what, bytes) in [
@@ -141,7 +136,7 @@ fn hostile_requests_cost_nobody_anything() {
         hidden.len() + 5
     );
     site.raw(both.as_bytes());
-    is_well(&site);
+    site.is_well();
     // Many at once on one connection, and many connections.
     let mut many = "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200);
     many += "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -149,12 +144,10 @@ fn hostile_requests_cost_nobody_anything() {
     for _ in 0..500 {
         drop(site.connect());
     }
-    is_well(&site);
+    site.is_well();
     drop(slow);
     serving.until(|| open_files(&serving) <= before + 4);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", serving.pid())).unwrap();
-    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
-    let peak: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+    let peak = serving.peak_kib();
     assert!(peak < 192 << 10, "{peak} KiB");
     assert_eq!(serving.stop(), 0);
 }

@@ -21,13 +21,6 @@ fn serving_within(seconds: u64, settings: &str) -> (Site, Serving) {
     (site, serving)
 }
 
-/// A figure of a process, in KiB.
-fn kilobytes(pid: u32, key: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|l| l.strip_prefix(key)).unwrap();
-    line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
-}
-
 /// The processes that answer questions of a service.
 fn answering(serving: &Serving) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
@@ -121,7 +114,7 @@ fn a_short_question_about_many_nodes_is_refused_and_costs_little() {
         assert_eq!(status, 400, "{words}");
         assert!(words.contains("that are possible here"), "{words}");
     }
-    let peak = kilobytes(serving.pid(), "VmHWM");
+    let peak = serving.peak_kib();
     assert!(peak < 128 << 10, "{peak} KiB");
     // What the machine can have is planned for.
     let fits: String = (1..100).map(|i| format!("{i} n[1-16]\n")).collect();

@@ -144,6 +144,12 @@ impl Site {
         self.get("/v1/health").unwrap()
     }
 
+    /// The service has made one pass, and nothing is wrong.
+    pub fn is_well(&self) {
+        let health = self.told_health();
+        assert_eq!((&health["healthy"], &health["passes"]), (&true.into(), &1.into()), "{health}");
+    }
+
     pub fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.path("state/api.sock")).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -252,6 +258,13 @@ impl Serving {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The most memory that it has had.
+    pub fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
+        peak.split_whitespace().next().unwrap().parse().unwrap()
     }
 
     /// Waits until it listens.

@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use crate::handoff::lanes_of;
 use crate::lanes::assert_lanes;
-use crate::testbed::{Running, Testbed, assert_in_force, assert_sls, await_some, read_fts, run, unreached};
+use crate::testbed::{
+    Running, Testbed, assert_in_force, assert_sls, await_some, pairs, read_fts, run, unreached,
+};
 
 /// A bed with Slurm, and the service on it.
 pub struct Cluster {
@@ -74,21 +76,16 @@ impl Cluster {
         assert!(self.service.wait().unwrap().success());
     }
 
-    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
-        let conf = self.bed.path().join("slurm/slurm.conf");
-        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
-    }
-
     /// Submits a job for these nodes alone; returns its id.
     pub fn submit(&self, nodes: &str, count: usize) -> String {
         let (count, wrap) = (count.to_string(), "--wrap=sleep 1000");
         let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-w", nodes, "-N", &count, wrap];
-        self.slurm("sbatch", &words).trim().to_string()
+        self.bed.slurm("sbatch", &words).trim().to_string()
     }
 
     pub fn await_running(&self, job: &str) {
         await_some(&format!("job {job}"), || {
-            let jobs = self.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
+            let jobs = self.bed.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
             jobs.lines().any(|l| l == job).then_some(())
         });
     }
@@ -203,11 +200,7 @@ fn jobs_get_their_routes() {
         let called = |t: &TerminalId| cluster.fabric.terminal(*t).description == format!("n{n}");
         cluster.fabric.host_ids().find(called).unwrap()
     };
-    let inside = |job: &[usize]| {
-        let hosts: Vec<TerminalId> = job.iter().map(host).collect();
-        let pairs = hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b)));
-        pairs.filter(|(a, b)| a != b).collect::<Vec<_>>()
-    };
+    let inside = |job: &[usize]| pairs(&job.iter().map(host).collect::<Vec<_>>());
     let pairs = [A, B, C].map(inside).concat();
     assert_sls(&cluster.bed, &cluster.fabric, &tables, &pairs);
     cluster.await_healthy();
@@ -217,7 +210,7 @@ fn jobs_get_their_routes() {
 
     // A fourth job takes the place of the first one between two looks of the service.
     cluster.signal("-STOP");
-    cluster.slurm("scancel", &[&first]);
+    cluster.bed.slurm("scancel", &[&first]);
     let fourth = cluster.submit("n[1,5,9,13]", 4);
     cluster.await_running(&fourth);
     cluster.signal("-CONT");
@@ -236,9 +229,9 @@ fn jobs_get_their_routes() {
     cluster.assert_stands(&next);
 
     // A job's end alone moves nothing.
-    cluster.slurm("scancel", &[&fifth]);
+    cluster.bed.slurm("scancel", &[&fifth]);
     await_some("the end of the job", || {
-        (!cluster.slurm("squeue", &["-h", "-o", "%A"]).contains(&fifth)).then_some(())
+        (!cluster.bed.slurm("squeue", &["-h", "-o", "%A"]).contains(&fifth)).then_some(())
     });
     cluster.await_look();
     cluster.assert_stands(&next);

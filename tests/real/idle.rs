@@ -27,7 +27,7 @@ fn recommended(placed: &Value) -> BTreeSet<NodeName> {
 
 /// Of 26 that are free.
 fn loses_drained_and_reserved_nodes(cluster: &Cluster, all: &BTreeSet<NodeName>) {
-    cluster.slurm("scontrol", &["update", "NodeName=n[2-4]", "State=DRAIN", "Reason=test"]);
+    cluster.bed.slurm("scontrol", &["update", "NodeName=n[2-4]", "State=DRAIN", "Reason=test"]);
     let some = recommended(&place(cluster, 23, 23, "slurm"));
     assert_eq!(all.difference(&some).cloned().collect::<BTreeSet<_>>(), names("n[2-4]"));
     let why = "only 23 of 24 nodes are free";
@@ -35,7 +35,7 @@ fn loses_drained_and_reserved_nodes(cluster: &Cluster, all: &BTreeSet<NodeName>)
 
     let reservation =
         "create reservation ReservationName=x Users=root StartTime=now Duration=60 Nodes=n[31-32]";
-    cluster.slurm("scontrol", &reservation.split(' ').collect::<Vec<_>>());
+    cluster.bed.slurm("scontrol", &reservation.split(' ').collect::<Vec<_>>());
     let fewer = recommended(&place(cluster, 21, 21, "slurm"));
     assert_eq!(some.difference(&fewer).cloned().collect::<BTreeSet<_>>(), names("n[31-32]"));
 }

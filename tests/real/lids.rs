@@ -12,7 +12,7 @@ use sarouter::publish::{Epoch, EpochStore};
 use serde_json::Value;
 
 use crate::plugin::{layered, routed};
-use crate::testbed::{Lfts, Running, Testbed, await_some, dest_guid, run};
+use crate::testbed::{Lfts, Running, Testbed, await_some, dest_guid, pairs, run};
 
 /// A bed whose OpenSM gives each port of a host this many LIDs, as a power of two.
 pub fn bed_with(fabric: &Fabric, lmc: u8) -> Testbed {
@@ -102,9 +102,7 @@ fn each_lid_of_a_port_has_its_routes() {
     assert_eq!((status.lid_sets, status.layers, status.refused_reason), (Some(2), Some(4), None));
     let lids = assert_both(&bed, &fabric, [&one, &two]);
     let hosts: Vec<TerminalId> = fabric.host_ids().collect();
-    let pairs: Vec<_> =
-        hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b).collect();
-    let pairs: Vec<_> = pairs.into_iter().step_by(3).collect();
+    let pairs: Vec<_> = pairs(&hosts).into_iter().step_by(3).collect();
     assert_path_sls(&bed, &fabric, [&one, &two], &lids, &pairs);
 
     // The routes of one LID change, not an entry of the other.

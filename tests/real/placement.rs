@@ -41,11 +41,6 @@ impl Cluster {
         Self { bed, service: None }
     }
 
-    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
-        let conf = self.bed.path().join("slurm/slurm.conf");
-        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
-    }
-
     fn sarouter(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         command.args(words).arg("--config").arg(self.bed.path().join("sarouter.toml"));
@@ -78,11 +73,11 @@ impl Cluster {
         let comment = tag.map(|t| format!("--comment=routing={t}"));
         let fixed = ["--parsable", "-o", "/dev/null", "--wrap", "sleep 1000"];
         let comment: Vec<&str> = comment.as_deref().into_iter().collect();
-        self.slurm("sbatch", &[words, &comment, &fixed].concat()).trim().to_string()
+        self.bed.slurm("sbatch", &[words, &comment, &fixed].concat()).trim().to_string()
     }
 
     pub fn state(&self, job: &str) -> (String, String) {
-        let line = self.slurm("squeue", &["-h", "-j", job, "-o", "%T|%r"]);
+        let line = self.bed.slurm("squeue", &["-h", "-j", job, "-o", "%T|%r"]);
         let (state, reason) = line.trim().split_once('|').unwrap_or_default();
         (state.to_string(), reason.to_string())
     }
@@ -90,7 +85,7 @@ impl Cluster {
     /// Waits until a job has nodes and returns them.
     pub fn nodes(&self, job: &str) -> BTreeSet<NodeName> {
         await_some(&format!("job {job} to start"), || {
-            let line = self.slurm("squeue", &["-h", "-t", "R,CF", "-j", job, "-o", "%N"]);
+            let line = self.bed.slurm("squeue", &["-h", "-t", "R,CF", "-j", job, "-o", "%N"]);
             let list = line.trim();
             (!list.is_empty()).then(|| expand(list).unwrap().into_iter().collect())
         })
@@ -108,9 +103,9 @@ impl Cluster {
         self.follows(set, 2, || {
             let job = self.submit(&["-N8", "--hold"], Some("prefer"));
             std::thread::sleep(Duration::from_secs(3));
-            self.slurm("scontrol", &["release", &job]);
+            self.bed.slurm("scontrol", &["release", &job]);
             let nodes = self.nodes(&job);
-            self.slurm("scancel", &[&job]);
+            self.bed.slurm("scancel", &[&job]);
             nodes
         });
         std::thread::sleep(LENT);
@@ -206,11 +201,11 @@ fn a_held_job_gets_the_set_for_what_it_exchanges() {
     ];
     for (words, want) in said {
         let fixed = ["--parsable", "-N6", "-o", "/dev/null", "--wrap", "sleep 1000"];
-        let job = cluster.slurm("sbatch", &[&fixed[..4], words, &fixed[4..]].concat()).trim().to_string();
+        let job = cluster.bed.slurm("sbatch", &[&fixed[..4], words, &fixed[4..]].concat()).trim().to_string();
         assert_eq!(cluster.nodes(&job), *want, "{words:?}");
-        cluster.slurm("scancel", &[&job]);
+        cluster.bed.slurm("scancel", &[&job]);
         // A job that completes is on its nodes.
-        await_some("no job", || cluster.slurm("squeue", &["-h"]).trim().is_empty().then_some(()));
+        await_some("no job", || cluster.bed.slurm("squeue", &["-h"]).trim().is_empty().then_some(()));
     }
 }
 
@@ -225,11 +220,11 @@ fn a_job_changed_or_cancelled_while_it_is_held_is_treated_as_what_it_is_now() {
     let gone = cluster.submit(&["-N31"], Some("prefer"));
     cluster.await_reason(&job, "JobHeldAdmin");
     cluster.await_reason(&gone, "JobHeldAdmin");
-    cluster.slurm("scancel", &[&gone]);
+    cluster.bed.slurm("scancel", &[&gone]);
     let preferred = cluster.preferred(BUSY_LINE, 8);
     // The nodes have one processor each, and Slurm leaves the number of processors as it was.
     let change = ["update", &format!("JobId={job}"), "NumNodes=8-8", "NumCPUs=8-8"];
-    cluster.slurm("scontrol", &change);
+    cluster.bed.slurm("scontrol", &change);
     assert_eq!(cluster.nodes(&job), preferred);
     let ledger = cluster.bed.state().join("held-jobs.json");
     await_some("an empty ledger", || {
@@ -250,7 +245,9 @@ fn new_lines_in_a_comment_neither_stop_placement_nor_speak_for_other_jobs() {
     let next = first + 3;
     let forged = format!("--comment=x\nJobId={next} UserId=root(0) JobState=PENDING NumNodes=x\n=?");
     let forger = cluster.submit(&["-N1", "-H", &forged], None);
-    assert!(cluster.slurm("scontrol", &["-o", "show", "job", &forger]).contains(&format!("\nJobId={next} ")));
+    assert!(
+        cluster.bed.slurm("scontrol", &["-o", "show", "job", &forger]).contains(&format!("\nJobId={next} "))
+    );
     cluster.serve();
     let preferred = cluster.preferred(BUSY_LINE, 8);
     let job = cluster.submit(&["-N8"], Some("prefer"));
@@ -330,8 +327,8 @@ fn nobody_stays_held_when_the_service_dies() {
     cluster.service.take().unwrap().wait().unwrap();
     assert_ne!(cluster.state(&third).1, "JobHeldAdmin");
     // All of them start once the nodes are free, as far as they fit.
-    cluster.slurm("scancel", &["-w", "n1"]);
-    cluster.slurm("scancel", &[&second, &third]);
+    cluster.bed.slurm("scancel", &["-w", "n1"]);
+    cluster.bed.slurm("scancel", &[&second, &third]);
     assert_eq!(cluster.nodes(&first).len(), 30);
 }
 
@@ -396,7 +393,7 @@ fn the_plugin_gives_a_job_the_set_the_service_prefers() {
         let newcomer = cluster.submit(&["-N4"], Some("prefer"));
         let nodes = cluster.nodes(&newcomer);
         if nodes != preferred {
-            cluster.slurm("scancel", &[&newcomer]);
+            cluster.bed.slurm("scancel", &[&newcomer]);
         }
         nodes
     });
@@ -405,7 +402,7 @@ fn the_plugin_gives_a_job_the_set_the_service_prefers() {
     let line = format!("optional {}\n", crate::spank::plugin().display());
     fs::write(cluster.bed.path().join("slurm/plugstack.conf"), line).unwrap();
     let large = cluster.submit(&["-N24", "--routing=require"], None);
-    let shown = cluster.slurm("scontrol", &["show", "job", &large]);
+    let shown = cluster.bed.slurm("scontrol", &["show", "job", &large]);
     assert!(shown.contains("AdminComment=sarouter:require"), "{shown}");
     cluster.await_reason(&large, "Resources");
 }

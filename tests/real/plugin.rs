@@ -15,7 +15,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::repair::seen;
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, dest_guid, expected, unreached};
+use crate::testbed::{
+    Testbed, assert_in_force, assert_sls, await_some, dest_guid, expected, pairs, unreached,
+};
 
 pub fn routed(fabric: &Fabric, engine: &str) -> Tables {
     let engine = route::engine(engine, &Default::default()).unwrap();
@@ -81,8 +83,7 @@ fn serves_epochs_and_reloads_without_rediscovery() {
     assert_eq!((status.lost_entries, status.uncovered_lids, status.guest_lids), (0, 0, 0));
     assert_in_force(&bed, &fabric, &first);
     let hosts: Vec<TerminalId> = fabric.host_ids().collect();
-    let pairs: Vec<_> =
-        hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b).collect();
+    let pairs = pairs(&hosts);
     assert_sls(&bed, &fabric, &first, &pairs);
 
     let second = routed(&fabric, "nue");

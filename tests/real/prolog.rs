@@ -15,7 +15,7 @@ use sarouter::verify::{Beside, Checks, judge_jobs, layers_of_group};
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Running, Testbed, assert_in_force, assert_sls, await_some, print_logs, run};
+use crate::testbed::{Running, Testbed, assert_in_force, assert_sls, await_some, print_logs};
 
 /// Jobs that go through the hand-off in one run; `SAROUTER_JOBS` asks for another number.
 const JOBS: usize = 200;
@@ -133,11 +133,6 @@ impl Cluster {
         self.service.take().unwrap().wait().unwrap();
     }
 
-    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
-        let conf = self.path("slurm/slurm.conf");
-        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
-    }
-
     /// Submits a job that notes that it ran.
     fn submit(&self, nodes: usize) -> String {
         self.submit_as(nodes, "0.3", &[])
@@ -150,7 +145,7 @@ impl Cluster {
         let script = format!("date +%s%N >{new} && mv {new} {bed}/ran/$SLURM_JOB_ID; sleep {seconds}");
         let (count, wrap) = (nodes.to_string(), format!("--wrap={script}"));
         let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, &wrap];
-        self.slurm("sbatch", &[&words, options].concat()).trim().to_string()
+        self.bed.slurm("sbatch", &[&words, options].concat()).trim().to_string()
     }
 
     pub fn count(&self, directory: &str, ending: &str) -> usize {
@@ -180,7 +175,7 @@ impl Cluster {
                 (last, since) = (ran, Instant::now());
             }
             let stuck = since.elapsed() > Duration::from_secs(90);
-            assert!(!stuck, "{ran} of {jobs}\n{}", self.slurm("squeue", &[]));
+            assert!(!stuck, "{ran} of {jobs}\n{}", self.bed.slurm("squeue", &[]));
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -313,7 +308,7 @@ fn no_job_starts_before_its_routes_are_in_force_or_its_deadline_has_passed() {
         at(1.0)
     );
     // Nothing is stuck.
-    await_some("an empty queue", || cluster.slurm("squeue", &["-h"]).is_empty().then_some(()));
+    await_some("an empty queue", || cluster.bed.slurm("squeue", &["-h"]).is_empty().then_some(()));
     cluster.stop_service();
     let handoff = cluster.handoff();
     eprintln!("{handoff}");
@@ -398,7 +393,7 @@ fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
         let names: Vec<String> = nodes.iter().map(|n| format!("n{n}")).collect();
         let (count, list) = (nodes.len().to_string(), names.join(","));
         let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, "-w", &list, &script];
-        cluster.slurm("sbatch", &words).trim().to_string()
+        cluster.bed.slurm("sbatch", &words).trim().to_string()
     });
     let mut levels = Vec::new();
     for id in &ids {

@@ -62,14 +62,14 @@ impl Queue {
     /// Submits while the partition is down, and keeps slurmctld's state of then.
     fn new(fabric: &str, options: &[&str], jobs: usize) -> Self {
         let cluster = with_plugin(fabric, options, plugin());
-        cluster.slurm("scontrol", &["update", "PartitionName=all", "State=DOWN"]);
+        cluster.bed.slurm("scontrol", &["update", "PartitionName=all", "State=DOWN"]);
         let script = cluster.bed.path().join("job.sh");
         fs::write(&script, "#!/bin/sh\nsleep 1000\n").unwrap();
         let submit = format!(
             "for ((i = 0; i < {jobs}; i++)); do sbatch -N2 --comment=routing=prefer -o /dev/null {} >/dev/null || exit 1; done",
             script.display()
         );
-        cluster.slurm("bash", &["-c", &submit]);
+        cluster.bed.slurm("bash", &["-c", &submit]);
         cluster.testbed("stop");
         let queue = Self { cluster, jobs };
         run(Command::new("cp").arg("-a").arg(queue.state()).arg(queue.saved()));
@@ -97,24 +97,24 @@ impl Queue {
         run(Command::new("cp").arg("-a").arg(self.saved()).arg(self.state()));
         cluster.testbed("start");
         let pid = fs::read_to_string(cluster.bed.path().join("run/slurmctld.pid")).unwrap();
-        cluster.slurm("sdiag", &["--reset"]);
+        cluster.bed.slurm("sdiag", &["--reset"]);
         let before = cpu_milliseconds(pid.trim());
-        cluster.slurm("scontrol", &["update", "PartitionName=all", "State=UP"]);
+        cluster.bed.slurm("scontrol", &["update", "PartitionName=all", "State=UP"]);
         // Asked seldom: answering costs slurmctld processor time too.
         let begun = Instant::now();
-        while cluster.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A"]).lines().count() < self.jobs {
+        while cluster.bed.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A"]).lines().count() < self.jobs {
             assert!(begun.elapsed() < Duration::from_secs(240), "not all jobs start");
             std::thread::sleep(Duration::from_secs(1));
         }
         let cpu = cpu_milliseconds(pid.trim()) - before;
-        let text = cluster.slurm("sdiag", &[]);
+        let text = cluster.bed.slurm("sdiag", &[]);
         let main = text.split("Main schedule statistics").nth(1).unwrap();
         let number = |key: &str| -> f64 {
             let line = main.lines().find(|l| l.trim_start().starts_with(key));
             line.unwrap_or_else(|| panic!("{text}")).split(':').nth(1).unwrap().trim().parse().unwrap()
         };
         let cycles = number("Total cycles:") * number("Mean cycle:") / 1000.0;
-        let placed = cluster.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A %N"]);
+        let placed = cluster.bed.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A %N"]);
         let mut places: Vec<String> = placed.lines().map(String::from).collect();
         places.sort();
         cluster.testbed("stop");

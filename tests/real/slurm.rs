@@ -18,27 +18,22 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Running, Testbed, assert_in_force, await_some, root, run, slurm_version};
+use crate::testbed::{Running, Testbed, assert_in_force, await_some, root, slurm_version};
 
 fn slurm_conf(bed: &Testbed) -> String {
     bed.path().join("slurm/slurm.conf").to_str().unwrap().to_string()
-}
-
-/// Runs a command of Slurm.
-fn slurm(bed: &Testbed, program: &str, arguments: &[&str]) -> String {
-    run(Command::new(program).args(arguments).env("SLURM_CONF", slurm_conf(bed)))
 }
 
 /// Submits a job on exactly these nodes and returns its id.
 fn submit(bed: &Testbed, nodes: &str) -> String {
     let count = observe::hostlist::expand(nodes).unwrap().len().to_string();
     let arguments = ["--parsable", "-N", &count, "-w", nodes, "-o", "/dev/null", "--wrap", "sleep 600"];
-    slurm(bed, "sbatch", &arguments).trim().to_string()
+    bed.slurm("sbatch", &arguments).trim().to_string()
 }
 
 fn await_running(bed: &Testbed, id: &str) {
     await_some("a running job", || {
-        (slurm(bed, "squeue", &["-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
+        (bed.slurm("squeue", &["-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
     });
 }
 
@@ -69,14 +64,13 @@ fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
     let bed = Testbed::with(&fabric, &["--no-opensm"], Vec::new());
     let first = submit(&bed, "n[1-2,5-6]");
     let second = submit(&bed, "n[3,7]");
-    let array = slurm(
-        &bed,
+    let array = bed.slurm(
         "sbatch",
         &["--parsable", "-N1", "-w", "n4", "--array=1-2", "-o", "/dev/null", "--wrap", "sleep 600"],
     );
     for id in [&first, &second, array.trim()] {
         await_some("a running job", || {
-            slurm(&bed, "squeue", &["-h", "-j", id, "-o", "%T"]).contains("RUNNING").then_some(())
+            bed.slurm("squeue", &["-h", "-j", id, "-o", "%T"]).contains("RUNNING").then_some(())
         });
     }
     let map = both_forms(&bed);
@@ -106,15 +100,15 @@ fn a_heterogeneous_job_is_one_and_a_suspended_one_is_served() {
     let bed = Testbed::with(&fabric, &["--no-opensm"], Vec::new());
     let words = "--parsable -o /dev/null -N2 -w n[1-2] : -N2 -w n[5-6] -o /dev/null --wrap".split(' ');
     let words: Vec<&str> = words.chain(["sleep 600"]).collect();
-    let whole = slurm(&bed, "sbatch", &words).trim().to_string();
+    let whole = bed.slurm("sbatch", &words).trim().to_string();
     let suspended = submit(&bed, "n[3,7]");
     for (id, count) in [(&whole, 2), (&suspended, 1)] {
         await_some("running jobs", || {
-            let states = slurm(&bed, "squeue", &["-h", "-j", id, "-o", "%T"]);
+            let states = bed.slurm("squeue", &["-h", "-j", id, "-o", "%T"]);
             (states.lines().filter(|state| *state == "RUNNING").count() == count).then_some(())
         });
     }
-    slurm(&bed, "scontrol", &["suspend", &suspended]);
+    bed.slurm("scontrol", &["suspend", &suspended]);
     let map = both_forms(&bed);
     let states: Vec<JobState> = map.jobs.iter().map(|j| j.state).collect();
     assert_eq!(states, [JobState::Running, JobState::Running, JobState::Suspended]);
@@ -140,12 +134,12 @@ fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
         .map(|(partition, nodes)| {
             let words =
                 ["--parsable", "-p", partition, "-N2", "-w", nodes, "-o", "/dev/null", "--wrap", "sleep 600"];
-            slurm(&bed, "sbatch", &words).trim().to_string()
+            bed.slurm("sbatch", &words).trim().to_string()
         })
         .collect();
     for id in &jobs {
         await_some("a running job", || {
-            (slurm(&bed, "squeue", &["-a", "-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
+            (bed.slurm("squeue", &["-a", "-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
         });
     }
     // As nobody, who is in no group.
@@ -254,7 +248,7 @@ fn jobs_of_slurm_become_routes_in_opensm() {
     assert_eq!(status(&bed, &config).0, 0, "{}", status(&bed, &config).1);
 
     // A fourth job on the nodes of a finished one: what comes next is about the cable, not the job.
-    slurm(&bed, "scancel", &[&jobs[0]]);
+    bed.slurm("scancel", &[&jobs[0]]);
     await_running(&bed, &submit(&bed, "n[1,5,9,13]"));
     let before = passes(&bed);
     serving.look();

@@ -139,7 +139,7 @@ impl Storm {
             return "nothing".into();
         }
         if let Some(job) = self.jobs.remove(&first) {
-            self.cluster.slurm("scancel", &[&job]);
+            self.cluster.bed.slurm("scancel", &[&job]);
             return format!("job {job} is over");
         }
         let nodes = format!("n[{},{},{},{}]", first, first + 4, first + 8, first + 12);
@@ -273,7 +273,7 @@ fn after_a_storm_of_faults_all_is_well_again() {
     });
     let ids: Vec<String> = storm.jobs.values().cloned().collect();
     storm.until("all jobs run", |cluster| {
-        let running = cluster.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
+        let running = cluster.bed.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
         let lost = ids.iter().find(|id| !running.lines().any(|line| line == **id));
         lost.map_or(Ok(()), |id| Err(format!("job {id} does not")))
     });

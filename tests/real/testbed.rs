@@ -144,6 +144,12 @@ impl Testbed {
         self.directory.path()
     }
 
+    /// Runs a command of Slurm.
+    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
+        let conf = self.path().join("slurm/slurm.conf");
+        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.path()))
+    }
+
     pub fn state(&self) -> PathBuf {
         self.path().join("state")
     }
@@ -296,8 +302,12 @@ pub fn without_way(
         None
     };
     let hosts: Vec<TerminalId> = fabric.host_ids().collect();
-    let pairs = hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b);
-    pairs.filter(|(a, b)| arrives(*a, *b).is_none()).collect()
+    pairs(&hosts).into_iter().filter(|(a, b)| arrives(*a, *b).is_none()).collect()
+}
+
+/// Each of these hosts with each other one.
+pub fn pairs(hosts: &[TerminalId]) -> Vec<(TerminalId, TerminalId)> {
+    hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b).collect()
 }
 
 /// The GUID by which a destination is known on the fabric.

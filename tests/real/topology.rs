@@ -61,7 +61,7 @@ fn placed(cluster: &Cluster, words: &[&str], tag: Option<&str>) -> (BTreeSet<Nod
     let job = cluster.submit(words, tag);
     let nodes = cluster.nodes(&job);
     let waited = begun.elapsed();
-    cluster.slurm("scancel", &[&job]);
+    cluster.bed.slurm("scancel", &[&job]);
     await_some("its nodes to be idle", || {
         cluster
             .slurm("squeue", &["-h", "-j", &job, "-t", "all", "-o", "%T"])
@@ -79,7 +79,7 @@ fn waiting(cluster: &Cluster, nodes: &str) -> String {
         std::thread::sleep(Duration::from_secs(5));
         let waits = cluster.state(&job).0 == "PENDING";
         if !waits {
-            cluster.slurm("scancel", &[&job]);
+            cluster.bed.slurm("scancel", &[&job]);
         }
         waits.then_some(job)
     });
@@ -170,7 +170,7 @@ fn a_job_that_requires_its_set_waits_for_it_and_for_no_dead_service() {
     let job = waiting(&cluster, "-N8");
     // The tag is taken away, then the service.
     let other = waiting(&cluster, "-N4");
-    cluster.slurm("scontrol", &["update", &format!("JobId={job}"), "AdminComment=none"]);
+    cluster.bed.slurm("scontrol", &["update", &format!("JobId={job}"), "AdminComment=none"]);
     assert_eq!(cluster.nodes(&job).len(), 8);
     stop();
     assert_eq!(cluster.nodes(&other).len(), 4);
@@ -194,7 +194,7 @@ fn without_a_service_or_without_the_plugin_jobs_start_as_stock_ones() {
     assert!(client.status.success() && !errors.contains("error"), "{errors}");
     let shown = String::from_utf8_lossy(&client.stdout).into_owned();
     assert!(shown.contains("SwitchName=island1") && shown.contains("Nodes=n[17-32]"), "{shown}");
-    let steps = cluster.slurm("srun", &["-N8", "--comment=routing=prefer", "hostname"]);
+    let steps = cluster.bed.slurm("srun", &["-N8", "--comment=routing=prefer", "hostname"]);
     assert_eq!(steps.lines().count(), 8);
 
     let (stock, _) = placed(&cluster, &["-N8"], None);
@@ -224,7 +224,7 @@ fn without_a_service_or_without_the_plugin_jobs_start_as_stock_ones() {
     cluster.testbed("start");
     assert!(!maps(&cluster, "slurmctld").contains(ours.to_str().unwrap()));
     assert_eq!(cluster.nodes(&job), nodes);
-    cluster.slurm("scancel", &[&job]);
+    cluster.bed.slurm("scancel", &[&job]);
     assert_eq!(placed(&cluster, &["-N8"], Some("prefer")).0, stock);
     let errors: Vec<String> = ["slurmctld", "slurmd-n1"]
         .iter()
@@ -287,11 +287,11 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
         // Within one attempt: `--immediate` gets no other.
         let words = ["-I1", "-N4", "-J", "across", "--comment=routing=prefer", "--no-shell"];
         let across = || {
-            cluster.slurm("salloc", &words);
-            let job = cluster.slurm("squeue", &["-h", "-n", "across", "-o", "%A"]);
+            cluster.bed.slurm("salloc", &words);
+            let job = cluster.bed.slurm("squeue", &["-h", "-n", "across", "-o", "%A"]);
             let nodes = cluster.nodes(job.trim());
-            cluster.slurm("scancel", &[job.trim()]);
-            let free = || cluster.slurm("squeue", &["-h", "-n", "across"]).is_empty().then_some(());
+            cluster.bed.slurm("scancel", &[job.trim()]);
+            let free = || cluster.bed.slurm("squeue", &["-h", "-n", "across"]).is_empty().then_some(());
             await_some("its end", free);
             nodes
         };

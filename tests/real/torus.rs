@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use serde_json::Value;
 
 use crate::script::script;
 use crate::spank::{plugin, prepare, serve};
-use crate::testbed::{Running, Testbed, await_some, print_logs, run};
+use crate::testbed::{Running, Testbed, await_some, print_logs};
 
 /// The torus and the number of jobs; `SAROUTER_TORUS="6x6x5 100"` asks for others.
 const USUAL: (&str, usize) = ("4x3x2", 12);
@@ -121,10 +120,6 @@ impl Site {
         self.describe();
     }
 
-    fn slurm(&self, program: &str, words: &[&str]) -> String {
-        run(Command::new(program).args(words).env("SLURM_CONF", self.bed.path().join("slurm/slurm.conf")))
-    }
-
     /// Jobs whose tasks run, with their nodes: they say so themselves.
     fn running(&self) -> BTreeMap<String, Vec<NodeName>> {
         let job = |entry: fs::DirEntry| {
@@ -146,7 +141,7 @@ impl Site {
              sleep {seconds}; rm {runs}/$SLURM_JOB_ID"
         );
         let words = ["--exclusive", "-o", "/dev/null", "-N", &nodes.to_string(), "--wrap", &wrap];
-        self.slurm("sbatch", &words);
+        self.bed.slurm("sbatch", &words);
     }
 
     /// Whether a job was given tables, which it is told.
@@ -217,7 +212,7 @@ fn every_running_jobs_tables_go_together_while_links_fail() {
     let (mut looks, mut judged, mut dead, mut changes) = (0, 0, 0, 0);
     let (begun, mut well) = (Instant::now(), Instant::now());
     let mut next = begun;
-    while !site.slurm("squeue", &["-h"]).is_empty() {
+    while !site.bed.slurm("squeue", &["-h"]).is_empty() {
         let (findings, jobs) = site.judged();
         // Between a failure and the new tables routes are dead; they never wait in a circle.
         let harmless = |found: &String| found.starts_with("no_channel") || found.contains("\"no_channel\"");
@@ -244,5 +239,5 @@ fn every_running_jobs_tables_go_together_while_links_fail() {
     await_some("empty sinks", || {
         fs::read_dir(site.bed.path().join("sink")).unwrap().next().is_none().then_some(())
     });
-    assert_eq!(site.slurm("sinfo", &["-h", "-t", "drain,down", "-o", "%n"]).trim(), "");
+    assert_eq!(site.bed.slurm("sinfo", &["-h", "-t", "drain,down", "-o", "%n"]).trim(), "");
 }

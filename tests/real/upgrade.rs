@@ -165,7 +165,7 @@ fn upgrades_and_downgrades_under_running_jobs_move_no_route() {
         jobs.push(site.starts_a_job(&when));
         assert_eq!(site.epoch(), epoch + 1, "{when}");
     }
-    let running = site.cluster.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
+    let running = site.cluster.bed.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
     let mut running: Vec<&str> = running.lines().collect();
     running.sort();
     assert_eq!(running, jobs);
