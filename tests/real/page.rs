@@ -321,7 +321,7 @@ fn names_of_switches_are_text_and_other_sites_are_refused() {
     assert_eq!(browser.complaints(), [Value::Null; 0]);
 
     // What a page of another site makes a browser send to a forwarded port.
-    let from = |site: &str| status(&address, &format!("Sec-Fetch-Site: {site}\r\n"));
+    let from = |site: &str| asked(&address, "GET /v1/health", &format!("Sec-Fetch-Site: {site}\r\n"));
     assert_eq!(["none", "same-origin", "same-site", "cross-site"].map(from), [200, 200, 403, 403]);
 }
 
@@ -405,11 +405,6 @@ fn axe_finds_nothing() {
             assert_accessible(&browser);
         }
     }
-}
-
-/// The status of `GET /v1/health` with another header.
-fn status(address: &str, header: &str) -> u16 {
-    asked(address, "GET /v1/health", header)
 }
 
 /// The status of a request (method and path) without a body, with more headers.
