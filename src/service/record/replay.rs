@@ -143,7 +143,8 @@ pub fn replay(
             adopt_older(into, policy, path)?;
         }
         replay.found.lines += 1;
-        Ok(replay.handle(line).map_err(|reason| FileError::line(path, number, reason))?)
+        replay.handle(line).map_err(|reason| FileError::line(path, number, reason))?;
+        Ok(())
     })?;
     Ok(replay.found)
 }
