@@ -1,8 +1,11 @@
 //! Faults of a trace: told, and written.
 
+use std::path::Path;
+
 use super::super::Failure;
 use crate::lab::replay::files::FAULTS;
-use crate::lab::replay::trace::{Fault, FaultKind, Trace, TraceError};
+use crate::lab::replay::trace::{Fault, FaultKind, Trace};
+use crate::model::FileError;
 
 /// Faults on stderr that people see; all are in the file.
 const SHOWN: usize = 50;
@@ -11,8 +14,7 @@ const SHOWN: usize = 50;
 pub(super) fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
     let is_bad = |f: &&&Fault| !matches!(f.kind, FaultKind::Overlap | FaultKind::Repeated);
     if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {
-        let (name, message) = (trace.name.clone(), fault.message.clone());
-        return Err(TraceError::Strict { name, line: fault.line, message }.into());
+        return Err(FileError::line(Path::new(&trace.name), fault.line, &fault.message).into());
     }
     for fault in faults.iter().filter(is_bad).take(SHOWN) {
         eprintln!("{}:{}: {}", trace.name, fault.line, fault.message);

@@ -15,7 +15,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::lab::workload::mix;
-use crate::model::{JobId, JobMap, NodeName};
+use crate::model::{FileError, JobId, JobMap, NodeName};
 use crate::observe::without_mark;
 
 /// What is wrong with a piece of a trace.
@@ -102,29 +102,14 @@ pub struct Trace {
 /// A trace that cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It cannot be read.
-    #[error("{name}: {error}")]
-    Read {
-        /// Path.
-        name: String,
-        /// The system's reason.
-        error: std::io::Error,
-    },
+    /// It cannot be read, or has a fault where none is accepted.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It is of no known format, or its header is wrong.
     #[error("{name}: {message}")]
     Format {
         /// Path or spec.
         name: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// It has a fault, and none is accepted.
-    #[error("{name}:{line}: {message}")]
-    Strict {
-        /// Path.
-        name: String,
-        /// Line, from 1.
-        line: usize,
         /// What is wrong.
         message: String,
     },
@@ -169,7 +154,7 @@ pub fn load(source: &str, columns: Option<&str>) -> Result<Trace, TraceError> {
     }
     let path = Path::new(source);
     let name = path.file_name().map_or(source.to_string(), |n| n.to_string_lossy().into_owned());
-    let failed = |error| TraceError::Read { name: source.to_string(), error };
+    let failed = FileError::io(path);
     if path.is_dir() {
         let (digest, found) = snapshots::directory(path).map_err(failed)?;
         let content = Content::Snapshots(found.entries);
