@@ -15,11 +15,11 @@ fn data(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn at(seconds: i64) -> DateTime<Utc> {
+pub fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-fn job(id: &str, state: JobState, nodes: &[&str], start: Option<i64>) -> Job {
+pub fn job(id: &str, state: JobState, nodes: &[&str], start: Option<i64>) -> Job {
     let nodes = nodes.iter().map(|n| NodeName::new(*n).unwrap()).collect();
     Job::new(JobId::new(id).unwrap(), state, nodes, start.map(at))
 }

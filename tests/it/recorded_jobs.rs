@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
-use sarouter::model::{Component, Job, JobId, JobMap, JobState, NodeName};
+use sarouter::model::{Component, JobId, JobMap, JobState};
 use sarouter::observe::jobs;
+
+use crate::jobs::{at, job};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -12,10 +13,6 @@ fn path(name: &str) -> PathBuf {
 
 fn data(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap()
-}
-
-fn at(seconds: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
 const NOW: i64 = 1_795_700_000;
@@ -26,11 +23,6 @@ fn read(name: &str) -> JobMap {
 
 fn refused(text: &str) -> String {
     jobs::parse(text, "x", at(NOW)).unwrap_err().to_string()
-}
-
-fn job(id: &str, state: JobState, nodes: &[&str], start: Option<i64>) -> Job {
-    let nodes = nodes.iter().map(|n| NodeName::new(*n).unwrap()).collect();
-    Job::new(JobId::new(id).unwrap(), state, nodes, start.map(at))
 }
 
 /// A suspended job and the task of an array, whose limit Slurm says is a year. A heterogeneous job without any, and one

@@ -38,18 +38,19 @@ fn walk(fabric: &Fabric, tables: &Tables, from: TerminalId, to: TerminalId, mut 
     }
 }
 
+/// Messages of a step on each channel.
+fn met(fabric: &Fabric, tables: &Tables, job: &Group, step: &Partners) -> Vec<u32> {
+    let mut met = vec![0; fabric.channels().len()];
+    for (from, to) in step.pairs() {
+        let (from, to) = (job.ranks[from as usize], job.ranks[to as usize]);
+        walk(fabric, tables, from, to, |c| met[c] += 1);
+    }
+    met
+}
+
 /// The most messages of one of these steps on one channel.
 fn most(fabric: &Fabric, tables: &Tables, job: &Group, steps: impl IntoIterator<Item = Partners>) -> u32 {
-    let mut most = 0;
-    for step in steps {
-        let mut met = vec![0; fabric.channels().len()];
-        for (from, to) in step.pairs() {
-            let (from, to) = (job.ranks[from as usize], job.ranks[to as usize]);
-            walk(fabric, tables, from, to, |c| met[c] += 1);
-        }
-        most = most.max(met.into_iter().max().unwrap_or(0));
-    }
-    most
+    steps.into_iter().flat_map(|step| met(fabric, tables, job, &step)).max().unwrap_or(0)
 }
 
 fn steps(pattern: Pattern, n: usize) -> impl Iterator<Item = Partners> {
@@ -232,11 +233,7 @@ fn waits(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
     let mut sum = 0.0;
     for job in &demand.groups {
         for step in steps(Pattern::Linear, job.ranks.len()) {
-            let mut met = vec![0; fabric.channels().len()];
-            for (from, to) in step.pairs() {
-                let (from, to) = (job.ranks[from as usize], job.ranks[to as usize]);
-                walk(fabric, tables, from, to, |c| met[c] += 1);
-            }
+            let met = met(fabric, tables, job, &step);
             let beyond = met.iter().filter(|n| **n > 1).map(|n| f64::from((n - 1) * (n - 1)));
             sum += beyond.sum::<f64>() / (job.ranks.len() - 1) as f64;
         }
