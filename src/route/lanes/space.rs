@@ -253,11 +253,7 @@ impl<'a> Space<'a> {
     pub(super) fn rollback(&mut self, mark: (usize, usize), of: &mut Use) {
         for (turn, lane) in of.deps.drain(mark.0..) {
             self.has_dep[turn.id * self.links.lanes + usize::from(lane)] = 0;
-            let count = &mut self.count[turn.id * self.links.lanes + usize::from(lane)];
-            *count -= 1;
-            if *count == 0 {
-                self.links.used[turn.id] &= !(1 << lane);
-            }
+            self.remove(turn, lane);
         }
         for turn in of.turns.drain(mark.1..) {
             self.has_turn[turn.id] = 0;
