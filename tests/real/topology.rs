@@ -63,10 +63,8 @@ fn placed(cluster: &Cluster, words: &[&str], tag: Option<&str>) -> (BTreeSet<Nod
     let waited = begun.elapsed();
     cluster.bed.slurm("scancel", &[&job]);
     await_some("its nodes to be idle", || {
-        cluster
-            .slurm("squeue", &["-h", "-j", &job, "-t", "all", "-o", "%T"])
-            .contains("CANCELLED")
-            .then_some(())
+        let state = cluster.bed.slurm("squeue", &["-h", "-j", &job, "-t", "all", "-o", "%T"]);
+        state.contains("CANCELLED").then_some(())
     });
     (nodes, waited)
 }
