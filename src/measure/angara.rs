@@ -132,7 +132,7 @@ fn alternatives(torus: &Torus, demand: &TorusDemand, mut each: impl FnMut(NodeId
     }
 }
 
-/// No table of legal minimal routes has a smaller maximum load; 0 if a pair has no route.
+/// No table of legal minimal routes has a smaller maximum load; 0 without jobs, and if a pair has no route.
 ///
 /// By linear-programming duality every weighting of the channels (sum 1) gives a bound: the
 /// weight of each pair's lightest route, summed. Weights start even (the averaging bound) and
@@ -144,6 +144,9 @@ pub fn lower_bound(torus: &Torus, demand: &TorusDemand) -> u32 {
     let mut settled = Vec::new();
     let choice = |job| Choice::new(torus, demand, job, &turns, &mut settled).ok();
     let Some(choices) = (0..demand.jobs.len()).map(choice).collect::<Option<Vec<_>>>() else { return 0 };
+    if choices.is_empty() {
+        return 0;
+    }
     let real = existing(torus, demand);
     let mut weight = vec![0.0f64; settled.len()];
     real.iter().for_each(|c| weight[*c] = 1.0);

@@ -201,6 +201,20 @@ fn engines_of_a_direct_torus_are_compared() {
 }
 
 #[test]
+fn a_torus_has_figures_where_no_job_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let [torus, jobs] =
+        ["torus.toml", "jobs"].map(|name| dir.path().join(name).to_str().unwrap().to_string());
+    fs::write(&torus, "sizes = [3, 3]\ntransit = \"any\"\n").unwrap();
+    fs::write(&jobs, "# nobody\n").unwrap();
+    let words = ["compare", "--fabric", &torus, "--jobs", &jobs, "--format", "json"];
+    let output = sarouter(".", words);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = (&rows[0]["lower_bound"], &rows[0]["load"]["max"]);
+    assert_eq!((output.status.code(), figures), (Some(0), (&0.into(), &0.into())), "{rows}");
+}
+
+#[test]
 fn a_report_has_the_keys_of_other_fabrics_and_the_same_figures() {
     let dir = tempfile::tempdir().unwrap();
     let jobs = dir.path().join("jobs");
