@@ -192,6 +192,7 @@ fn the_api_tells_epochs_nodes_tables_and_plans() {
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
 
     assert_eq!(site.get("/v1/nodes/n5").unwrap()["jobs"], json!(["7"]));
+    assert_eq!(site.get("/v1/nodes/N5.hpc.example").unwrap()["jobs"], json!(["7"]), "as in any other case");
     assert_eq!(site.get("/v1/nodes/n5").unwrap()["terminals"].as_array().unwrap().len(), 1);
     let epoch = site.get("/v1/epochs/2").unwrap();
     assert_eq!(epoch["in_force"], true);
@@ -224,7 +225,8 @@ fn the_api_tells_epochs_nodes_tables_and_plans() {
     assert_eq!(site.current().unwrap(), Path::new("epochs/000002"));
     assert_eq!(refusal(site.get("/v1/epochs/3")).0, 404);
     assert_eq!(refusal(site.get("/v1/epochs/0")).0, 400);
-    assert_eq!(refusal(site.get("/v1/nodes/n99")).0, 404);
+    let unknown = (404, "no host of the fabric is called n99; did you mean n9?".to_string());
+    assert_eq!(refusal(site.get("/v1/nodes/n99")), unknown);
 }
 
 #[test]

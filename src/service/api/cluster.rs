@@ -14,7 +14,7 @@ use super::heavy::child::PlanRequest;
 use super::peer::Caller;
 use super::routes::{Operation, Routes};
 use super::{Api, Ask, direct, json, written};
-use crate::model::{Guid, JobId, Lid, NodeName, PortNum};
+use crate::model::{Guid, JobId, Lid, NodeName, PortNum, did_you_mean, nearest};
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::service::command::Seen;
@@ -72,8 +72,13 @@ async fn node(State(api): Ask, Path(name): Path<String>) -> Result<Response, Api
     };
     let terminals = view.nodes.terminals(&node);
     if terminals.is_empty() {
-        return Err(ApiError::missing(format!("no terminal is known as node {node}")));
+        let near = did_you_mean(nearest(node.as_str(), view.nodes.names().map(NodeName::as_str)));
+        return Err(ApiError::missing(format!("no host of the fabric is called {node}{near}")));
     }
+    // Slurm may write the node's name otherwise than whoever asks.
+    let is_here = |name: &NodeName| view.nodes.terminals(name).iter().any(|t| terminals.contains(t));
+    let jobs: Vec<_> =
+        view.jobs.jobs.iter().filter(|j| j.nodes.iter().any(is_here)).map(|j| j.id.clone()).collect();
     let terminals: Vec<_> = terminals
         .iter()
         .map(|t| {
@@ -88,8 +93,6 @@ async fn node(State(api): Ask, Path(name): Path<String>) -> Result<Response, Api
             }
         })
         .collect();
-    let jobs: Vec<_> =
-        view.jobs.jobs.iter().filter(|j| j.nodes.contains(&node)).map(|j| j.id.clone()).collect();
     Ok(json(NodeAnswer { node, terminals, jobs }))
 }
 
