@@ -77,7 +77,7 @@ pub struct EpilogArgs {
 #[derive(Debug, Serialize)]
 struct Said {
     job: String,
-    /// Why the job starts; `None`: the service does not answer.
+    /// Why the job starts; `None`: the service has given no answer.
     outcome: Option<Outcome>,
     waited_ms: u128,
     /// The same on each of several fabrics, as far as it is known.
@@ -130,12 +130,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     });
     match waited {
         Ok(said) => {
+            let starts = !strict || !said.outcome.is_none_or(|o| o.is_late());
             // Nobody reads it: that is no reason for a job not to start.
-            if let Err(error) = say(&said, context) {
+            if let Err(error) = say(&said, starts, context) {
                 eprintln!("sarouter: {error}");
             }
-            let late = said.outcome.is_none_or(|o| o.is_late());
-            Ok(if strict && late { Answer::No } else { Answer::Yes })
+            Ok(if starts { Answer::Yes } else { Answer::No })
         }
         Err(error) if strict => {
             tell(&format!("{}; the job does not start without routes", chain(error.as_ref())), context);
@@ -300,17 +300,20 @@ impl Prolog {
     }
 }
 
-fn say(said: &Said, context: &Context) -> Result<(), Failure> {
+fn say(said: &Said, starts: bool, context: &Context) -> Result<(), Failure> {
     if let Some(trouble) = &said.trouble {
-        eprintln!("sarouter: {trouble}; the job starts on the last verified routes");
+        let so = if starts { "starts on the last verified routes" } else { "does not start without routes" };
+        eprintln!("sarouter: {trouble}; the job {so}");
     }
     match context.format {
         Format::Json => print(&serde_json::to_string(said)?),
         Format::Text => {
-            let why = said.outcome.map_or("the service does not answer", words);
+            // It may have answered that it does not understand.
+            let why = said.outcome.map_or("the service gave no answer for it", words);
+            let starts = if starts { "starts" } else { "does not start" };
             let each = said.fabrics.iter().map(|(name, outcome)| format!("; {name}: {}", words(*outcome)));
             let each: String = each.collect();
-            print(&format!("job {} starts after {} ms: {why}{each}", said.job, said.waited_ms))
+            print(&format!("job {} {starts} after {} ms: {why}{each}", said.job, said.waited_ms))
         }
     }
 }

@@ -48,6 +48,23 @@ fn settings_that_cannot_be_read_keep_no_job_but_one_that_wants_no_start_without_
 }
 
 #[test]
+fn what_is_said_of_a_start_is_what_becomes_of_it() {
+    let site = site("deadline_seconds = 2");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    for (strict, exit, so) in [(false, 0, "starts on the last"), (true, 1, "does not start without routes")] {
+        let mut command = site.in_words(["prolog", "--job", "7", "--nodes", "n[2-"]);
+        let output = command.args(strict.then_some("--strict")).output().unwrap();
+        let [said, complaint] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!(output.status.code(), Some(exit), "{said}{complaint}");
+        assert!(complaint.contains("brackets do not match") && complaint.contains(so), "{complaint}");
+        let starts = if strict { "job 7 does not start after" } else { "job 7 starts after" };
+        assert!(said.starts_with(starts) && said.contains("the service gave no answer for it"), "{said}");
+    }
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
 fn a_job_is_served_before_it_starts_though_slurm_does_not_list_it() {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);
