@@ -180,12 +180,15 @@ impl<'a> Attempt<'a> {
             jobs.iter().enumerate().find_map(|(n, job)| Some((n, job.id.as_ref().filter(is_it)?.clone())));
         let Some((number, id)) = found else { return Err(error.into()) };
         let job = jobs.remove(number);
+        // Whoever says it names the job.
+        let (why, named) = (error.to_string(), format!("job {id}: "));
+        let why = why.strip_prefix(&named).unwrap_or(&why).to_string();
         if number >= self.running {
-            self.refused.push((id, error.to_string()));
+            self.refused.push((id, why));
             return Ok(());
         }
         self.running -= 1;
-        let lost = Some(error.to_string());
+        let lost = Some(why);
         match self.cut.iter_mut().find(|cut| cut.job == id) {
             Some(cut) => cut.lost = lost,
             None => self.cut.push(Cut { job: id, routes: 0, lost }),

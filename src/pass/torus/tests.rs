@@ -185,8 +185,8 @@ fn jobs_that_cannot_be_routed_are_left_out_and_the_others_are_routed() {
         plan(&site(broken, Transit::Any), &there, &starting, &Asked::new(&by_bfs), &Limits::default())
             .unwrap();
     assert_eq!((ids(&planned), &planned.changed), (vec!["3", "5"], &vec![1]));
-    let refused: Vec<&str> = planned.refused.iter().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(refused, ["4"]);
+    let refused: Vec<_> = planned.refused.iter().map(|(id, why)| (id.as_str(), why.as_str())).collect();
+    assert_eq!(refused, [("4", "node n16 has failed")], "without the job, which whoever says it names");
     let cut: Vec<(&str, usize, bool)> =
         planned.cut.iter().map(|cut| (cut.job.as_str(), cut.routes, cut.lost.is_some())).collect();
     // The second one's routes are not known.
