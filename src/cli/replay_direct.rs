@@ -46,12 +46,14 @@ fn text(sizes: &str, summaries: &[DirectSummary]) -> String {
     ];
     let mut lines = vec![head.map(String::from).to_vec()];
     lines.extend(summaries.iter().map(|s| {
+        // Of no job there is none.
+        let slowdown = if s.routed == 0 { "-".to_string() } else { format!("{:.3}", s.slowdown_mean) };
         let ms = 1000.0 * s.seconds / (s.routed + s.refused.len()).max(1) as f64;
         vec![
             s.engine.clone(),
             s.routed.to_string(),
             s.refused.len().to_string(),
-            format!("{:.3}", s.slowdown_mean),
+            slowdown,
             format!("{:.1}", s.max_mean),
             s.max_worst.to_string(),
             format!("{:.1}", s.own_mean),
@@ -59,5 +61,7 @@ fn text(sizes: &str, summaries: &[DirectSummary]) -> String {
             format!("{ms:.1}"),
         ]
     }));
-    format!("direct torus {sizes}, each job routed when it starts\n{}", align(&lines))
+    let refused = summaries.iter().find_map(|s| s.refused.first_key_value());
+    let refused = refused.map(|(id, why)| format!("job {id} gets no tables: {why}\n")).unwrap_or_default();
+    format!("direct torus {sizes}, each job routed when it starts\n{}{refused}", align(&lines))
 }

@@ -425,4 +425,10 @@ fn on_a_direct_torus_each_job_is_routed_when_it_starts() {
     let output = sarouter(dir.path(), [&["replay"], &words[..]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stdout).contains("angara-sar") && text(&output.stderr).contains('4'), "{output:?}");
+    // Why one gets no tables is told, too.
+    let apart = "JobID|Start|End|NodeList\n7|2015-02-16T00:00:00|2015-02-16T03:00:00|n1,n6\n";
+    fs::write(dir.path().join("a.sacct"), apart).unwrap();
+    let output = sarouter(dir.path(), [&["replay"], &words[..]].concat());
+    let why = "job 7 gets no tables: there is no legal route from n1 (0.0) to n6 (1.1)";
+    assert!(output.status.code() == Some(0) && text(&output.stdout).contains(why), "{output:?}");
 }
