@@ -81,7 +81,18 @@ pub fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsE
     parse_within(text, name, now, Budget::default())
 }
 
-/// The same for a text whose host lists stand for no more than the budget allows.
+/// The same for an answer that is to be JSON: nothing at all is no list without jobs there.
+///
+/// # Errors
+/// As [`parse`].
+pub fn answer(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+    if !without_mark(text).trim_start().starts_with('{') {
+        json::<IgnoredAny>(text, name)?;
+    }
+    parse(text, name, now)
+}
+
+/// As [`parse`], for a text whose host lists stand for no more than the budget allows.
 ///
 /// # Errors
 /// As [`parse`].

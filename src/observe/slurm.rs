@@ -87,7 +87,7 @@ impl Squeue {
     async fn ask(&self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
         let text = self.command.output().await?;
         Ok(match self.format {
-            SqueueFormat::Json => jobs::parse(&text, self.command.program(), now)?,
+            SqueueFormat::Json => jobs::answer(&text, self.command.program(), now)?,
             SqueueFormat::Text => jobs::squeue_lines(&text, self.command.program(), now)?,
         })
     }

@@ -185,7 +185,7 @@ impl Slurmrestd {
         self.asked.full += 1;
         let told = update.and_then(|update| update.value());
         self.tells_clock = told.is_some();
-        let jobs = beside(move || jobs::parse(&text, NAME, now)).await?;
+        let jobs = beside(move || jobs::answer(&text, NAME, now)).await?;
         self.known = Some(Known { jobs: jobs.clone(), update_time: told.or(clock), at });
         Ok(jobs)
     }

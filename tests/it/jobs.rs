@@ -228,6 +228,18 @@ fn more_than_fits_is_asked_for_without_what_users_write() {
 }
 
 #[test]
+fn an_empty_answer_says_that_there_are_no_jobs_only_where_it_is_no_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = fake_squeue(dir.path(), "true");
+    let answer = |format| poll(Squeue::new(&program, format, Duration::from_secs(60), 1000));
+    assert_eq!(answer(SqueueFormat::Text).unwrap().jobs, []);
+    let error = answer(SqueueFormat::Json).unwrap_err().to_string();
+    assert!(error.contains("the text ends too soon"), "{error}");
+    let error = jobs::answer("7 n1", "x", at(NOW)).unwrap_err().to_string();
+    assert!(error.starts_with("x:1: "), "{error}");
+}
+
+#[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
     let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG,S,ST,SI,RS -o %A|%T|%N|%S|%e|%i|%u|%P" ] || exit 9
