@@ -12,7 +12,7 @@ use super::hold::tell_service;
 use super::state::StateArgs;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::trial::sacct::{FIELDS, Runs};
-use crate::lab::trial::{Difference, difference};
+use crate::lab::trial::{Difference, LEAST_PAIRS, difference, pairs};
 use crate::observe::without_mark;
 use crate::pass::trial::Trial;
 use crate::publish::{EpochStore, read_trial};
@@ -213,6 +213,17 @@ fn report(path: &Path, trial: &Trial, context: &Context) -> Result<Answer, Failu
     Ok(if found.several.is_some() { Answer::Yes } else { Answer::No })
 }
 
+/// Why nothing can be said, if it is for too few days with jobs.
+fn too_few_days(runs: &Runs) -> String {
+    match pairs(&runs.several) {
+        pairs if (1..LEAST_PAIRS).contains(&pairs) => format!(
+            "Days are drawn in pairs of one weekday, and jobs ran on {pairs} pairs: 95 % confidence needs \
+             {LEAST_PAIRS}. A site that rests at weekends needs 28 days. "
+        ),
+        _ => String::new(),
+    }
+}
+
 impl Found {
     /// What of the dump says nothing, if anything.
     fn unread(&self) -> String {
@@ -228,8 +239,9 @@ impl Found {
             return format!(
                 "Nothing can be said: of {jobs} jobs on several nodes ({kinds} kinds by user, name and nodes) none or too \
                  few ran both on days with and on days without. {} others were not complete, could run over midnight, \
-                 or were outside of the trial. The dump must have {FIELDS}.",
-                self.left_out
+                 or were outside of the trial. {}The dump must have {FIELDS}.",
+                self.left_out,
+                too_few_days(runs)
             );
         };
         let Difference { jobs, kinds, less_percent, from_percent, to_percent } = d;

@@ -20,6 +20,11 @@ pub fn kinds(days: usize, mut is_first: impl FnMut(usize) -> bool) -> Vec<bool> 
     with
 }
 
+/// The pair of a day, both by their numbers.
+pub fn pair_of(day: usize) -> usize {
+    day / PAIR * (PAIR / 2) + day % (PAIR / 2)
+}
+
 /// A day of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Day {

@@ -6,13 +6,13 @@
 
 pub mod sacct;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::rng::Rng;
-use crate::pass::trial::{Trial, kinds};
+use crate::pass::trial::{Trial, kinds, pair_of};
 
 /// A job that ran from its beginning to its end on one day of the trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,15 @@ const FURTHEST: f64 = 10.0;
 const DRAWS: usize = 4000;
 /// Of draws, that may look more different.
 const LEVEL: f64 = 0.05;
+
+/// With fewer pairs of days more than [`LEVEL`] of the draws look as different as the most different one, or the
+/// contrary draw: no difference has bounds.
+pub const LEAST_PAIRS: usize = 6;
+
+/// Pairs of days on which some of the runs were.
+pub fn pairs(runs: &[Run]) -> usize {
+    runs.iter().map(|run| pair_of(run.day)).collect::<BTreeSet<_>>().len()
+}
 
 /// By day, the sums over its jobs of what a draw's difference needs.
 struct Day {
@@ -200,5 +209,20 @@ mod tests {
         let daily: Vec<Run> = (0..14).map(daily).chain([run(false, "b", 100.0)]).collect();
         let found = difference(&trial, &daily).unwrap();
         assert!((found.jobs, found.kinds) == (14, 1) && found.less_percent.abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn six_pairs_of_days_have_bounds_and_five_have_none() {
+        let trial = Trial::draw(&midnights(14), "updown", 1).unwrap();
+        let on = |days: &[usize]| -> Vec<Run> {
+            let seconds = |day: &usize| 100.0 + *day as f64;
+            days.iter().map(|day| Run { day: *day, kind: "a".to_string(), seconds: seconds(day) }).collect()
+        };
+        // The first is a Monday.
+        let working_days = [0, 1, 2, 3, 4, 7, 8, 9, 10, 11];
+        let with_saturdays = [&working_days[..], &[5, 12]].concat();
+        let (five, six) = (on(&working_days), on(&with_saturdays));
+        assert_eq!((pairs(&five), difference(&trial, &five)), (LEAST_PAIRS - 1, None));
+        assert!(pairs(&six) == LEAST_PAIRS && difference(&trial, &six).is_some());
     }
 }
