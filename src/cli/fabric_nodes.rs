@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::input::none_on_torus;
 use super::{Answer, Context, Failure};
-use crate::model::{Fabric, Guid, NodeMap, NodeName, TerminalId, nearest};
+use crate::model::{Fabric, Guid, NodeMap, NodeName, TerminalId, Torus, nearest};
 use crate::observe::nodes::{NamedBy, NodeNames, name_hosts};
-use crate::observe::{fabric, hostlist, jobs};
+use crate::observe::{fabric, hostlist, jobs, torus_toml};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -47,6 +48,9 @@ pub(super) struct Answered {
 pub(super) struct Matched {
     node: NodeName,
     adapters: Vec<Adapter>,
+    /// Where it is, on a direct torus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
 }
 
 #[derive(Debug, JsonSchema, Serialize)]
@@ -69,6 +73,9 @@ pub(super) struct Adapter {
 
 /// Lists matches and misses.
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    if torus_toml::is_torus(&args.fabric) {
+        return args.on_torus(context);
+    }
     let fabric = fabric::load(&args.fabric)?;
     let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
     let map = name_hosts(&fabric, &names);
@@ -79,6 +86,15 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 impl Args {
+    /// The same of a direct torus, which names its nodes itself.
+    fn on_torus(&self, context: &Context) -> Result<Answer, Failure> {
+        none_on_torus(&[("--node-map", self.node_map.is_some())])?;
+        let torus = torus_toml::load(&self.fabric)?.torus;
+        let answered = of_torus(&torus, self.asked()?.as_ref());
+        context.print(&answered, || answered.text_of_torus())?;
+        Ok(if answered.missing.is_empty() && !answered.matched.is_empty() { Answer::Yes } else { Answer::No })
+    }
+
     fn asked(&self) -> Result<Option<BTreeSet<NodeName>>, Failure> {
         let mut asked = BTreeSet::new();
         if let Some(list) = &self.nodes {
@@ -104,15 +120,11 @@ fn answer(fabric: &Fabric, names: &NodeNames, map: &NodeMap, asked: Option<&BTre
     let (mut matched, mut missing, mut taken) = (Vec::new(), Vec::new(), BTreeSet::new());
     for node in asked {
         match map.terminals(node) {
-            [] => {
-                let near = nearest(node.as_str(), all.iter().map(NodeName::as_str));
-                let nearest = near.and_then(|name| NodeName::new(name).ok());
-                missing.push(Missing { node: node.clone(), nearest });
-            }
+            [] => missing.push(Missing::of(node, &all)),
             found => {
                 taken.extend(found.iter().copied());
                 let adapters = found.iter().map(|t| adapter(fabric, names, *t)).collect();
-                matched.push(Matched { node: node.clone(), adapters });
+                matched.push(Matched { node: node.clone(), adapters, at: None });
             }
         }
     }
@@ -122,6 +134,26 @@ fn answer(fabric: &Fabric, names: &NodeNames, map: &NodeMap, asked: Option<&BTre
         missing,
         others: all.iter().filter(is_other).cloned().collect(),
         unnamed: map.unnamed().iter().map(|t| adapter(fabric, names, *t)).collect(),
+    }
+}
+
+impl Missing {
+    fn of(node: &NodeName, all: &BTreeSet<NodeName>) -> Self {
+        let near = nearest(node.as_str(), all.iter().map(NodeName::as_str));
+        Self { node: node.clone(), nearest: near.and_then(|name| NodeName::new(name).ok()) }
+    }
+}
+
+fn of_torus(torus: &Torus, asked: Option<&BTreeSet<NodeName>>) -> Answered {
+    let all: BTreeSet<NodeName> = torus.nodes().map(|n| torus.name(n).clone()).collect();
+    let asked = asked.unwrap_or(&all);
+    let at = |node: &NodeName| torus.node_named(node).map(|n| torus.coords(n).to_string());
+    let found = |node: &NodeName| Matched { node: node.clone(), adapters: Vec::new(), at: at(node) };
+    Answered {
+        matched: asked.intersection(&all).map(found).collect(),
+        missing: asked.difference(&all).map(|node| Missing::of(node, &all)).collect(),
+        others: all.difference(asked).cloned().collect(),
+        unnamed: Vec::new(),
     }
 }
 
@@ -145,6 +177,19 @@ fn adapter(fabric: &Fabric, names: &NodeNames, t: TerminalId) -> Adapter {
 const LISTED: usize = 20;
 
 impl Answered {
+    fn text_of_torus(&self) -> String {
+        let asked = self.matched.len() + self.missing.len();
+        let mut text = format!("{} of {asked} nodes are in the torus\n", self.matched.len());
+        for Matched { node, at, .. } in self.matched.iter().take(LISTED) {
+            let _ = writeln!(text, "  {node}: {}", at.as_deref().unwrap_or("-"));
+        }
+        more(&mut text, self.matched.len());
+        let _ = writeln!(text, "{} nodes are not", self.missing.len());
+        self.write_missing(&mut text);
+        self.write_others(&mut text, "torus");
+        text
+    }
+
     fn text(&self) -> String {
         let mut text = String::new();
         let asked = self.matched.len() + self.missing.len();
@@ -165,23 +210,32 @@ impl Answered {
             let _ = writeln!(text, "{adapters} adapters named by {rule}");
         }
         let _ = writeln!(text, "{} nodes without adapters", self.missing.len());
-        for Missing { node, nearest } in self.missing.iter().take(LISTED) {
-            let near = nearest.as_ref().map_or(String::new(), |n| format!(", is it {n}?"));
-            let _ = writeln!(text, "  {node}{near}");
-        }
-        more(&mut text, self.missing.len());
+        self.write_missing(&mut text);
         let _ = writeln!(text, "{} adapters without a node", self.unnamed.len());
         for a in self.unnamed.iter().take(LISTED) {
             let _ = writeln!(text, "  {} {:?} on {}", a.port_guid, a.description, a.switch);
         }
         more(&mut text, self.unnamed.len());
-        let _ = writeln!(text, "{} further nodes in the fabric", self.others.len());
+        self.write_others(&mut text, "fabric");
+        text
+    }
+
+    fn write_missing(&self, text: &mut String) {
+        for Missing { node, nearest } in self.missing.iter().take(LISTED) {
+            let near = nearest.as_ref().map_or(String::new(), |n| format!(", is it {n}?"));
+            let _ = writeln!(text, "  {node}{near}");
+        }
+        more(text, self.missing.len());
+    }
+
+    /// The end of the text.
+    fn write_others(&self, text: &mut String, of: &str) {
+        let _ = writeln!(text, "{} further nodes in the {of}", self.others.len());
         for node in self.others.iter().take(LISTED) {
             let _ = writeln!(text, "  {node}");
         }
-        more(&mut text, self.others.len());
+        more(text, self.others.len());
         text.truncate(text.trim_end().len());
-        text
     }
 }
 

@@ -28,7 +28,7 @@ pub enum FabricSourceError {
     /// A network without switches.
     #[error(
         "{text} is a direct torus, and this is for fabrics of switches; route, verify, compare, place, order, \
-         survive, simulate, plan and the service take tori"
+         survive, simulate, plan, fabric nodes and the service take tori"
     )]
     Direct {
         /// As typed.

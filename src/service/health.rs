@@ -378,8 +378,8 @@ impl Health {
             let names: Vec<&str> = self.unknown_nodes.iter().take(5).map(|n| n.as_str()).collect();
             let (more, names) = (self.unknown_nodes.len() - names.len(), names.join(", "));
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text =
-                format!("jobs run on nodes that are not in the fabric: {names}{more}; see fabric.node_map");
+            let see = self.torus.as_ref().map_or("fabric.node_map", |_| "the description of the torus");
+            let text = format!("jobs run on nodes that are not in the fabric: {names}{more}; see {see}");
             add(Kind::UnknownNodes, since, text);
         }
         found.extend(self.parted.iter().cloned());

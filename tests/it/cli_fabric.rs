@@ -183,3 +183,14 @@ fn nodes_lists_matches_and_misses() {
     let text = printed(&["nodes", &file, "--node-map", &map]);
     assert!(text.contains("nodes have adapters") && text.contains("2 adapters without a node"), "{text}");
 }
+
+#[test]
+fn nodes_of_a_direct_torus_are_told_by_their_names() {
+    let output = fabric(&["nodes", "angara:2x2", "--nodes", "n[3-5]"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let wanted = "2 of 3 nodes are in the torus\n  n3: 1.0\n  n4: 1.1\n1 nodes are not\n  n5, is it n1?\n\
+                  2 further nodes in the torus\n  n1\n  n2\n";
+    assert_eq!((output.status.code(), text.as_str()), (Some(1), wanted));
+    assert_eq!(json(&["nodes", "angara:2x2"])["matched"][3]["at"], "1.1");
+    assert!(refusal(&["nodes", "angara:2x2", "--node-map", "map"]).contains("--node-map is for switched"));
+}

@@ -198,7 +198,10 @@ fn nodes_match(settings: &Settings, has: impl Fn(&NodeName) -> bool, slurm: &BTr
         slurm.len(),
         some(&unmatched)
     );
-    let fix = "name their adapters in the file of fabric.node_map (`GUID NODE` lines)";
+    let fix = match direct::source(settings) {
+        Some(_) => "name them in the description of the torus (`names`, or [[node]] for each)",
+        None => "name their adapters in the file of fabric.node_map (`GUID NODE` lines)",
+    };
     match settings.name {
         None => Check::fix("node names", found, fix),
         // Another of several fabrics may have them.

@@ -150,6 +150,8 @@ fn nodes_are_unknown_since_the_first_of_them_was() {
     health.note_unknown(at(2), nodes(&["a", "b", "c", "d", "e"]));
     let text = "jobs run on nodes that are not in the fabric: a, b, c, d, e; see fabric.node_map";
     assert_eq!(told(&health), [(at(1), text.to_string())]);
+    health.torus = Some(TorusHealth::default());
+    assert!(told(&health)[0].1.ends_with("e; see the description of the torus"), "it has no node map");
     health.note_unknown(at(3), nodes(&[]));
     assert_eq!((told(&health), health.unknown_since), (vec![], None));
     health.note_unknown(at(4), nodes(&["a"]));
