@@ -137,9 +137,12 @@ fn alternatives(torus: &Torus, demand: &TorusDemand, mut each: impl FnMut(NodeId
 /// By linear-programming duality every weighting of the channels (sum 1) gives a bound: the
 /// weight of each pair's lightest route, summed. Weights start even (the averaging bound) and
 /// follow the loads of the lightest routes multiplicatively; the best bound of
-/// `BOUND_ROUNDS` weightings counts. For large demands fewer weightings are tried.
+/// `BOUND_ROUNDS` weightings counts. For large demands fewer weightings are tried. 0 without jobs.
 /// O(rounds × pairs × alternatives × hops).
 pub fn lower_bound(torus: &Torus, demand: &TorusDemand) -> u32 {
+    if demand.jobs.is_empty() {
+        return 0;
+    }
     let turns = Turns::of(torus, demand);
     let mut settled = Vec::new();
     let choice = |job| Choice::new(torus, demand, job, &turns, &mut settled).ok();

@@ -93,6 +93,26 @@ fn a_node_table_reads_as_documented() {
     assert!(lines[8].starts_with("end ") && lines[8].len() == 68 && lines.len() == 9);
 }
 
+/// No jobs, and jobs that have no pair of nodes.
+#[test]
+fn jobs_without_a_pair_are_written_and_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    for (text, bound) in [("", 0), ("1 n1\n", 0), ("1 n1\n2 n[3-4]\n", 1)] {
+        fs::write(dir.path().join("jobs"), text).unwrap();
+        let common = ["--fabric", "angara:3x2", "--jobs", "jobs", "--transit", "any"];
+        let run =
+            |command: &str, more: &[&str]| sarouter(dir.path(), [&[command], &common[..], more].concat());
+        let out = ["--out", "tables", "--format", "json"];
+        let routed = run("route", &out);
+        assert_eq!(routed.status.code(), Some(0), "{text}: {routed:?}");
+        let report: serde_json::Value = serde_json::from_slice(&routed.stdout).unwrap();
+        assert_eq!(report["lower_bound"], bound, "{text}: {report}");
+        let judged = run("verify", &["--tables", "tables"]);
+        assert_eq!(judged.status.code(), Some(0), "{text}: {judged:?}");
+        fs::remove_dir_all(dir.path().join("tables")).unwrap();
+    }
+}
+
 #[test]
 fn routes_are_written_judged_and_rejected_when_damaged() {
     let dir = tempfile::tempdir().unwrap();
