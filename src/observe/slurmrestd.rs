@@ -100,7 +100,7 @@ struct Statistics {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "req_time is neither a whole number nor {number}")]
 enum Seconds {
     Plain(i64),
     Wrapped { number: i64 },

@@ -163,6 +163,12 @@ fn bad_input_is_refused_with_its_line() {
         ("{\"jobs\": [\n{\"job_id\": 1, \"job_state\":", 2, "too soon"),
         ("{\"jobs\": [\n{\"job_id\": 1,\n\"job_state\": \"RUNNING\", \"nodes\": \"n[3-1]\"}]}", 3, "job 1"),
         ("{\"no\": 1}", 1, "jobs"),
+        ("{\"jobs\": [{\"job_id\": 1, \"job_state\": 5}]}", 1, "job_state is neither a word nor"),
+        (
+            "{\"jobs\": [{\"job_id\": 1, \"job_state\": \"RUNNING\", \"start_time\": \"x\"}]}",
+            1,
+            "neither a whole number nor {set, infinite, number}",
+        ),
         ("{\"time\": \"yesterday\",\n\"jobs\": []}", 1, "input"),
         (
             "{\"time\": \"2026-01-02T03:04:05Z\", \"jobs\": [\n{\"id\": \"\", \"state\": \"RUNNING\", \"nodes\": []}]}",

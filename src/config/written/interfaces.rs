@@ -32,7 +32,7 @@ pub(super) struct WrittenApi {
 
 /// A user or group: a number, or a name of this machine.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a user or group is a name or a number")]
 enum Account {
     Id(u32),
     Name(String),

@@ -61,7 +61,7 @@ struct Complaint {
 }
 
 #[derive(Deserialize, Clone, Copy)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number or time is neither a whole number nor {set, infinite, number}")]
 enum Number {
     Plain(i64),
     Wrapped {
@@ -75,14 +75,14 @@ enum Number {
 
 /// A state as this version writes it: a word, or a list of words.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "job_state is neither a word nor a list of words")]
 pub(in crate::observe) enum States {
     One(String),
     Several(Vec<String>),
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "job_resources.nodes is neither a host list nor an object with one")]
 enum ResourceNodes {
     Hosts(String),
     /// Slurm 24.05 and later.
