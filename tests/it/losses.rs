@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
-use sarouter::model::{ChannelId, DestId, Fabric, PortPeer, Promise, SwitchId, Tables};
+use sarouter::model::{ChannelId, DestId, Fabric, PortPeer, Promise, SwitchId, Tables, TerminalId};
 use sarouter::pass::plan::{Published, Reason};
 use sarouter::service::pass::EpochLine;
 use sarouter::verify::Beside;
@@ -292,6 +292,25 @@ fn nobody_waits_because_of_a_switch_on_the_way() {
         let mixed = std::slice::from_ref(&*before);
         let later = Beside { mixed, ..Beside::of_step(true, true, true) };
         assert_eq!(judge(&fabric, &tables, "any+mixed", later).accepted, !leads(spine));
+    }
+}
+
+/// Hosts come, one after the other, to switches that had none: packets start where none did before.
+#[test]
+fn hosts_come_to_switches_that_had_none() {
+    // Ways that nobody took led back and forth between switches without hosts.
+    for seed in [1, 3, 5] {
+        let whole = generate(&format!("random:9,18,14,seed={seed}")).unwrap();
+        let with = |count| {
+            let is_off = |t: TerminalId| !(0..count).any(|i| i * 7 % 18 == t.index());
+            Arc::new(whole.without_terminals(is_off).unwrap())
+        };
+        let mut site = Site::new("balanced", Promise::EVERYTHING, seed);
+        site.pass(&with(2)).unwrap();
+        for count in 3..8 {
+            let what = format!("seed {seed}, {count} hosts");
+            while step(&mut site, &with(count), &what).halfway {}
+        }
     }
 }
 

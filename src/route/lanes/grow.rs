@@ -51,6 +51,13 @@ impl<'a, 's> Grower<'a, 's> {
     /// is counted now, which must close no cycle. Next hops may lead where there is none: packets of
     /// tables of before a loss still come that way.
     pub(super) fn begin(&mut self, home: usize, sets: &Closure, of: &mut Use) {
+        let fits = self.try_begin(home, sets, of);
+        assert!(fits, "next hops that are in use keep the order");
+    }
+
+    /// As [`Grower::begin`]; false if the next hops do not fit, and what they need is counted in part then. Where nothing
+    /// started before, two switches may lead to each other: the first host of a switch makes that matter.
+    pub(super) fn try_begin(&mut self, home: usize, sets: &Closure, of: &mut Use) -> bool {
         self.place(home, sets, of);
         for c in 0..self.is_way.len() {
             if self.is_way[c] {
@@ -58,9 +65,9 @@ impl<'a, 's> Grower<'a, 's> {
             }
         }
         let fits = self.flow(of);
-        assert!(fits, "next hops that are in use keep the order");
         self.trial.clear();
         self.queue.clear();
+        fits
     }
 
     /// Begins with a home whose next hops need nothing that is not there. Packets may be on all of them, on the only lane.

@@ -206,8 +206,8 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Mends the sets, of these homes first; those that stay without a way, if any. What was dropped
-    /// of `before` comes back where it can.
+    /// Mends the sets, of these homes first; those that stay without a way, if any, or one whose ways lead back and
+    /// forth. What was dropped of `before` comes back where it can.
     fn run(&mut self, before: &Closure, first: &[usize]) -> Result<(), Vec<usize>> {
         let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
         self.space.is_unordered = true;
@@ -215,7 +215,9 @@ impl<'a> Repair<'a> {
         grower.price.clone_from(&self.price);
         let mut broken = Vec::new();
         for (home, of) in self.uses.iter_mut().enumerate() {
-            grower.begin(home, sets, of);
+            if !grower.try_begin(home, sets, of) {
+                return Err(vec![home]);
+            }
             if !grower.lost().is_empty() {
                 broken.push(home);
             }
