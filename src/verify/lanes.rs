@@ -10,7 +10,7 @@ use crate::model::{Fabric, LaneMap, LaneRow, PortNum, SwitchId};
 pub(super) enum Lanes {
     /// VL = SL, and SL 15 has none: VL 15 is that of management, no switch takes data there.
     Layers,
-    /// What maps say, each of which may be in force at any switch.
+    /// What maps say, each of which may be in force at any switch. Where there is none, SL 15 has no VL, either.
     Mapped(Mapped),
 }
 
@@ -64,7 +64,7 @@ impl Lanes {
         let vls = |s: SwitchId, from: PortNum, to: PortNum, column: usize| {
             let sl = sl_of[column];
             let vl = |map: &Option<&LaneMap>| map.map_or(sl as u8, |m| m.row(s, from, to)[sl].get());
-            maps.iter().fold(0u16, |all, map| all | 1 << as_one[usize::from(vl(map))])
+            maps.iter().fold(0u16, |all, map| all | 1 << as_one[usize::from(vl(map))]) & DATA_VLS
         };
         let mut mapped = Mapped {
             columns,
