@@ -9,6 +9,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("cannot parse float from empty string", "a number is missing"),
     ("number too large to fit in target type", "the number is too large"),
     ("number too small to fit in target type", "the number is too small"),
+    ("number would be zero for non-zero type", "it must be 1 or more"),
     ("invalid float literal", "not a number"),
     ("stream did not contain valid UTF-8", "this is not a text file"),
     ("Is a directory", "this is a directory, and a file is wanted"),
@@ -45,10 +46,12 @@ pub fn plain(message: &str) -> String {
     if let Some((name, _)) = unknown("missing field `") {
         return format!("the key {name:?} is missing");
     }
-    if let Some((found, wanted)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.rsplit_once(", expected "))
-    {
+    let refused = |start: &str| message.strip_prefix(start).and_then(|rest| rest.rsplit_once(", expected "));
+    if let Some((found, wanted)) = refused("invalid type: ") {
         return format!("{} is found where {} is wanted", found_type(found), wanted_type(wanted));
+    }
+    if let Some((found, wanted)) = refused("invalid value: ") {
+        return format!("{} is found where {} is wanted", found_type(found), wanted_range(wanted));
     }
     if message.starts_with("EOF while parsing") {
         return "the text ends too soon; is the file whole?".to_string();
@@ -73,8 +76,7 @@ fn found_type(found: &str) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     match kind {
         "string" => format!("the text {value}"),
-        "integer" | "boolean" => value.trim_matches('`').to_string(),
-        "floating" => value.trim_start_matches("point ").trim_matches('`').to_string(),
+        "integer" | "boolean" | "floating" => value.split('`').nth(1).unwrap_or(value).to_string(),
         "sequence" => "a list".to_string(),
         "map" => "a table of keys".to_string(),
         "null" | "unit" => "nothing".to_string(),
@@ -92,6 +94,16 @@ fn wanted_type(wanted: &str) -> String {
         "a map" => "a table of keys".to_string(),
         other if other.starts_with("struct ") => "a table of keys".to_string(),
         other => other.to_string(),
+    }
+}
+
+fn wanted_range(wanted: &str) -> String {
+    match wanted {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number from 0 on".to_string(),
+        other => wanted_type(other),
     }
 }
 
@@ -125,6 +137,18 @@ mod tests {
                 "invalid type: floating point `0.5`, expected u8",
                 "0.5 is found where a whole number is wanted",
             ),
+            (
+                "invalid type: integer `99999999999999999999` as i128, expected u64",
+                "99999999999999999999 is found where a whole number is wanted",
+            ),
+            (
+                "invalid value: integer `-1`, expected u64",
+                "-1 is found where a whole number from 0 on is wanted",
+            ),
+            (
+                "invalid value: integer `300`, expected u8 at line 1 column 9",
+                "300 is found where a whole number from 0 to 255 is wanted",
+            ),
             ("EOF while parsing a list at line 2 column 0", "the text ends too soon; is the file whole?"),
             ("layer budget \"16\" is not valid", "layer budget \"16\" is not valid"),
         ] {
@@ -139,5 +163,7 @@ mod tests {
             plain_chain(said),
             "a: No such file or directory; b: this is a directory, and a file is wanted"
         );
+        let said = "0".parse::<std::num::NonZeroU32>().unwrap_err().to_string();
+        assert_eq!(plain_chain(&said), "it must be 1 or more");
     }
 }
