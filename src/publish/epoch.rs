@@ -233,7 +233,9 @@ impl Epoch {
 
     /// The tables of a LID without their lane map.
     fn routes(&self, fabric: &Fabric, set: LidSet) -> Result<Tables, StoreError> {
-        Ok(self.handoff.routes_on(fabric, &self.plan.engine, set)?)
+        // That of the plan may have taken them from another one, whose name they keep.
+        let engine = if set == LidSet::Base { &self.handoff.engine } else { &self.plan.engine };
+        Ok(self.handoff.routes_on(fabric, engine, set)?)
     }
 
     /// With what OpenSM's plugin has changed since, if it was of this epoch.
