@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "handoff.h"
 
@@ -23,6 +24,13 @@ uint64_t little_endian(const uint8_t *p, size_t bytes)
 	while (bytes-- > 0)
 		value = value << 8 | p[bytes];
 	return value;
+}
+
+int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 void *zeroed(size_t count, size_t size)

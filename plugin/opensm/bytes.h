@@ -1,4 +1,4 @@
-/* Numbers and checks in files that somebody else wrote. */
+/* Numbers and checks in files that somebody else wrote, and the time. */
 #ifndef SAROUTER_BYTES_H
 #define SAROUTER_BYTES_H
 
@@ -8,6 +8,9 @@
 
 /* Writes a reason, of HANDOFF_WHY bytes at most. Returns false. */
 __attribute__((format(printf, 2, 3))) bool refuse(char *why, const char *format, ...);
+
+/* Monotonic milliseconds. */
+int64_t now_ms(void);
 
 uint64_t little_endian(const uint8_t *p, size_t bytes);
 /* An array of zeros, which may have no elements; NULL if memory runs out. */

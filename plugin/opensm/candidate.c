@@ -62,7 +62,7 @@ static bool may_follow_repair(struct plugin *p, const struct handoff *h, const s
 	bool may = answered;
 	if (!answered)
 		refuse(why, "not all switches have answered with the repair of the epoch before");
-	else if (!living_make(&living, h, fit) || !repair_may_change(p->repaired, h, &living, circle))
+	else if (!living_make(p, &living, h, fit) || !repair_may_change(p->repaired, h, &living, circle))
 		may = refuse(why, "its change is not proved beside the repair: %.120s", circle);
 	if (answered)
 		living_free(&living);
@@ -105,7 +105,7 @@ void try_candidate(struct plugin *p)
 		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",
 			(unsigned long long)candidate->epoch);
 		drop_repair(p);
-		p->deaf = false;
+		p->deaf = p->slow = false;
 		handoff_free(p->tables);
 		p->tables = candidate;
 	} else {

@@ -65,8 +65,7 @@ bool certificate_check(const struct handoff *h, char why[HANDOFF_WHY])
 	if (good && place == NULL)
 		good = refuse(why, "no memory");
 	good = good && read_order(h, place, why);
-	if (good)
-		packets_follow(&k);
+	good = good && packets_follow(&k);
 	for (uint32_t c = 0; good && c < 2 * h->cables; c++)
 		for (unsigned out = 1; good && out <= h->sw[k.channel[c].to].ports; out++)
 			good = check_turn(&k, place, c, out, why);

@@ -57,10 +57,10 @@ void drop_repair(struct plugin *p)
 	p->halfway = 0;
 }
 
-bool living_make(struct living *living, const struct handoff *h, const struct fit *fit)
+bool living_make(const struct plugin *p, struct living *living, const struct handoff *h, const struct fit *fit)
 {
 	uint8_t *sources = zeroed(h->switches, 1), *dests = zeroed(handoff_dests(h), 1);
-	*living = (struct living){fit->alive, sources, dests};
+	*living = (struct living){fit->alive, sources, dests, p->until};
 	if (sources == NULL || dests == NULL)
 		return false;
 	for (size_t i = 0; i < fit->targets; i++) {
@@ -113,6 +113,12 @@ static struct handoff *find_ways(const struct plugin *p, const struct handoff *i
 	return NULL;
 }
 
+/* After a search that found nothing: whether it ran out of time, of which OpenSM's lock has no more for another. */
+static void note_slow(struct plugin *p)
+{
+	p->slow = p->slow || now_ms() >= p->until;
+}
+
 /* Finds other ways around what is gone. Whether there are any; if not, the fit is that of the tables in force. */
 static bool repair(struct plugin *p, const struct handoff *in_force, struct fit *fit)
 {
@@ -121,12 +127,13 @@ static bool repair(struct plugin *p, const struct handoff *in_force, struct fit 
 	struct handoff *repaired = NULL;
 	struct fit mended = {0};
 	bool is_first = false;
-	if (living_make(&living, in_force, fit))
+	if (living_make(p, &living, in_force, fit))
 		repaired = find_ways(p, in_force, &living, &mended, &is_first, none);
 	living_free(&living);
 	if (repaired == NULL) {
-		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu is not repaired: %s\n",
-			(unsigned long long)in_force->epoch, none);
+		note_slow(p);
+		OSM_LOG(&p->osm->log, p->slow ? OSM_LOG_ERROR : OSM_LOG_INFO, "sarouter: epoch %llu is not repaired%s: %s\n",
+			(unsigned long long)in_force->epoch, p->slow ? " within repair_limit" : "", none);
 		fit_free(&mended);
 		return false;
 	}
@@ -142,12 +149,16 @@ static bool repair(struct plugin *p, const struct handoff *in_force, struct fit 
 }
 
 /* Whether switches may go back from repaired tables to those of the epoch, one after the other. */
-static bool may_return(const struct plugin *p, const struct fit *fit)
+static bool may_return(struct plugin *p, const struct fit *fit)
 {
 	struct living living;
 	char why[HANDOFF_WHY];
-	bool may = living_make(&living, p->tables, fit) && repair_may_change(p->repaired, p->tables, &living, why);
+	if (p->slow)
+		return false;
+	bool may = living_make(p, &living, p->tables, fit) && repair_may_change(p->repaired, p->tables, &living, why);
 	living_free(&living);
+	if (!may)
+		note_slow(p);
 	return may;
 }
 
@@ -171,7 +182,7 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 {
 	if (fits(p, p->tables, fit, why) && (p->repaired == NULL || may_return(p, fit))) {
 		drop_repair(p);
-		p->deaf = false;
+		p->deaf = p->slow = false;
 		return p->tables;
 	}
 	const struct handoff *in_force = p->repaired != NULL ? p->repaired : p->tables;
@@ -183,7 +194,7 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 		return NULL;
 	if (p->halfway > 0 && !fit_is_written(fit, in_force))
 		return may_wait(p, fit, why) ? in_force : NULL;
-	if (p->options.on_loss == LOSS_REPAIR && fit->uncovered_hosts == 0 && repair(p, in_force, fit))
+	if (p->options.on_loss == LOSS_REPAIR && fit->uncovered_hosts == 0 && !p->slow && repair(p, in_force, fit))
 		return p->repaired;
 	return may_stay(p, in_force, fit, why) ? in_force : NULL;
 }
@@ -265,6 +276,7 @@ static void note_second(struct plugin *p)
 static int build_fwd_tables(void *context)
 {
 	struct plugin *p = context;
+	p->until = now_ms() + 1000 * (int64_t)p->options.repair_limit;
 	try_candidate(p);
 	int answer = serve(p);
 	note_second(p);

@@ -14,7 +14,7 @@ bool covers(const struct fit *fit, char *why);
 bool has_its_lids(const struct plugin *p, const struct handoff *h, char *why);
 
 /* What there is of the tables' fabric; to be freed, whatever the outcome. False if memory runs out. */
-bool living_make(struct living *living, const struct handoff *h, const struct fit *fit);
+bool living_make(const struct plugin *p, struct living *living, const struct handoff *h, const struct fit *fit);
 void living_free(struct living *living);
 
 void drop_repair(struct plugin *p);

@@ -4,8 +4,9 @@
  *
  *   handoff_check FILE
  *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
- *   handoff_check --repair FILE CABLE... -DEST...  the repair that the plugin writes when these cables, and hosts by
- *                                         number of destination, are gone: both steps, if it takes two
+ *   handoff_check --repair FILE CABLE... -DEST... =MS  the repair that the plugin writes when these cables, and hosts by
+ *                                         number of destination, are gone: both steps, if it takes two; within so many
+ *                                         milliseconds, if it says so
  *   handoff_check --follow FILE NEXT CABLE...  whether the epoch of another file may follow that repair, one switch after
  *                                         the other; without cables, the epoch of the first file itself
  */
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bytes.h"
 #include "certificate.h"
 #include "handoff.h"
 #include "repair.h"
@@ -77,7 +79,7 @@ static bool print_verdict(const char *path)
 
 /*
  * What is left of a fabric without some cables, and destinations after a minus sign: a switch without any cable is gone,
- * and its hosts with it.
+ * and its hosts with it. After an equals sign, for how many milliseconds to look for ways.
  */
 static struct living without(const struct handoff *h, char **gone, int count)
 {
@@ -85,9 +87,12 @@ static struct living without(const struct handoff *h, char **gone, int count)
 	uint8_t *there = calloc(h->switches, 1);
 	if (alive == NULL || sources == NULL || dests == NULL || there == NULL)
 		exit(1);
+	int64_t until = 0;
 	memset(alive, 1, h->cables);
 	for (int i = 0; i < count; i++)
-		if (gone[i][0] != '-')
+		if (gone[i][0] == '=')
+			until = now_ms() + strtol(gone[i] + 1, NULL, 10);
+		else if (gone[i][0] != '-')
 			alive[strtoul(gone[i], NULL, 10) % (h->cables + 1u)] = 0;
 	for (uint32_t c = 0; c < h->cables; c++)
 		if (alive[c])
@@ -102,7 +107,7 @@ static struct living without(const struct handoff *h, char **gone, int count)
 	for (uint32_t d = 0; d < handoff_dests(h); d++)
 		sources[handoff_home(h, d)] |= dests[d] == 2;
 	free(there);
-	return (struct living){alive, sources, dests};
+	return (struct living){alive, sources, dests, until};
 }
 
 static void release(const struct living *living)
@@ -225,7 +230,7 @@ int main(int argc, char **argv)
 	bool repair = argc > 2 && strcmp(argv[1], "--repair") == 0;
 	if (argc != 2 && !repair) {
 		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE... | "
-				"handoff_check --repair FILE CABLE... -DEST... | "
+				"handoff_check --repair FILE CABLE... -DEST... =MS | "
 				"handoff_check --follow FILE NEXT CABLE...\n");
 		return 2;
 	}

@@ -27,6 +27,8 @@ static bool take(struct options *options, const char *word)
 		return take_path(options->status, word + 7);
 	if (strncmp(word, "heartbeat=", 10) == 0)
 		return take_seconds(&options->heartbeat, word + 10);
+	if (strncmp(word, "repair_limit=", 13) == 0)
+		return take_seconds(&options->repair_limit, word + 13);
 	static const char *const words[] = {"on_loss=repair", "on_loss=decline", "on_loss=hold"};
 	for (int i = LOSS_REPAIR; i <= LOSS_HOLD; i++)
 		if (strcmp(word, words[i]) == 0) {
@@ -38,7 +40,7 @@ static bool take(struct options *options, const char *word)
 
 bool options_parse(struct options *options, const char *text, char wrong[PATH_MAX])
 {
-	*options = (struct options){.heartbeat = 5, .state = "/var/lib/sarouter"};
+	*options = (struct options){.heartbeat = 5, .repair_limit = 10, .state = "/var/lib/sarouter"};
 	/* OpenSM writes "(null)" for what is not set when it prints its own settings. */
 	char *copy = strdup(text != NULL && strcmp(text, "(null)") != 0 ? text : ""), *rest = NULL;
 	bool good = copy != NULL;

@@ -9,6 +9,7 @@ struct options {
 	char state[PATH_MAX];
 	char status[PATH_MAX]; /* empty: in `state`, with the port's GUID in its name */
 	unsigned heartbeat;
+	unsigned repair_limit; /* seconds that a repair may keep OpenSM's lock */
 	/* When hosts cannot be reached any more. */
 	enum { LOSS_REPAIR, LOSS_DECLINE, LOSS_HOLD } on_loss;
 };

@@ -130,6 +130,8 @@ bool order_before(struct order *o, uint32_t first, uint32_t second)
 		return false;
 	if (high < low)
 		return true;
+	if (packets_late(o->k))
+		return false;
 	o->round++;
 	uint32_t count = collect(o, 0, second, true, high, first);
 	if (count == 0)

@@ -28,7 +28,7 @@ bool order_make(struct order *order, struct packets *k, char *why);
 
 /*
  * Puts one buffer before another one. False, and nothing is changed, if a packet in the second one waits for the first by
- * `k->waits`, to which the caller adds the turn afterwards.
+ * `k->waits`, to which the caller adds the turn afterwards, or the time is up.
  */
 bool order_before(struct order *order, uint32_t first, uint32_t second);
 

@@ -190,13 +190,22 @@ static void follow(struct packets *k, unsigned set, uint32_t dest)
 		}
 }
 
-void packets_follow(struct packets *k)
+bool packets_late(const struct packets *k)
+{
+	return k->until != 0 && now_ms() >= k->until;
+}
+
+bool packets_follow(struct packets *k)
 {
 	for (unsigned set = 0; set < k->h->sets; set++) {
 		packets_set(k, set);
-		for (uint32_t d = 0; d < handoff_dests(k->h); d++)
+		for (uint32_t d = 0; d < handoff_dests(k->h); d++) {
+			if (packets_late(k))
+				return false;
 			follow(k, set, d);
+		}
 	}
+	return true;
 }
 
 void *packets_room(struct packets *k, size_t count, size_t size)

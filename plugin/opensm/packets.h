@@ -34,6 +34,7 @@ struct packets {
 	const struct handoff *h;
 	const struct handoff *also; /* tables that take their place: programs may be told the SLs of both; NULL: none */
 	const uint8_t *alive; /* [cables]; NULL: all are */
+	int64_t until;        /* when to give up, as now_ms; 0: never */
 	unsigned promise;
 	struct channel *channel; /* [2 * cables] */
 	uint32_t *by_port;       /* [switches * 256]: the channel, or NONE */
@@ -75,10 +76,10 @@ unsigned packets_promise(const struct handoff *h);
 void *packets_room(struct packets *k, size_t count, size_t size);
 
 /*
- * Fills `waits` with all packets of the promise. The tables are trees, as the parser wants them. O(switches * dests *
- * classes).
+ * Fills `waits` with all packets of the promise. The tables are trees, as the parser wants them. False if the time is up.
+ * O(switches * dests * classes).
  */
-void packets_follow(struct packets *k);
+bool packets_follow(struct packets *k);
 
 /* For a set of routes: the SLs that answers have. Before `packets_starting` for destinations of that set. */
 void packets_set(struct packets *k, unsigned set);
@@ -101,6 +102,9 @@ static inline size_t packets_turn(const struct packets *k, uint32_t c, unsigned 
 {
 	return (k->channel[c].turn + out) * k->classes + class;
 }
+
+/* Whether the time is up. */
+bool packets_late(const struct packets *k);
 
 void packets_free(struct packets *k);
 

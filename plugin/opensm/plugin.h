@@ -2,8 +2,8 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `repaired`, `halfway`, `deaf`, `waits`, `narrow_cables`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM
- *    calls the engine with it held exclusively, and asks for the SL of a path with it held at least
+ *  - `tables`, `repaired`, `halfway`, `deaf`, `waits`, `until`, `slow`, `narrow_cables`, `uncovered`, `lids`: only with OpenSM's own lock.
+ *    OpenSM calls the engine with it held exclusively, and asks for the SL of a path with it held at least
  *    shared. So tables can be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
  *  - files: only our thread, so that a slow disk never stops OpenSM.
@@ -39,6 +39,8 @@ struct plugin {
 	unsigned halfway;         /* how often `repaired` was written as the first of two steps; 0: it is none */
 	bool deaf;                /* switches did not take such a step: no other until the epoch fits, or another comes */
 	enum { NOTHING, FOR_ANSWERS, FOR_RETURN } waits; /* for what a candidate does that may not follow `repaired` */
+	int64_t until;          /* when a repair gives up that has found nothing, as now_ms */
+	bool slow;              /* it did: no other until the epoch fits, or another comes */
 	unsigned narrow_cables; /* of the last routing: see struct fit */
 	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
 	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */

@@ -48,6 +48,7 @@ static bool prepare(struct repair *r, const struct handoff *h, const struct hand
 		return false;
 	size_t switches = h->switches, channels = 2 * (size_t)h->cables;
 	r->living = living;
+	r->k.until = living->until;
 	r->load = packets_room(&r->k, channels, sizeof(*r->load));
 	r->was = packets_room(&r->k, switches, sizeof(*r->was));
 	r->now = packets_room(&r->k, switches, sizeof(*r->now));
@@ -60,15 +61,20 @@ static bool prepare(struct repair *r, const struct handoff *h, const struct hand
 		return refuse(why, "no memory");
 	for (uint32_t d = 0; d < handoff_dests(h); d++)
 		r->dests[d] = d;
-	packets_follow(&r->k);
+	if (!packets_follow(&r->k))
+		return false;
 	memcpy(r->in_force, r->k.waits, r->k.turns * r->k.classes * sizeof(*r->in_force));
 	return order_make(&r->order, &r->k, why);
 }
 
-static void repair_end(struct repair *r)
+/* Releases all. Returns `good`; what failed for want of time says so. */
+static bool repair_end(struct repair *r, bool good, char *why)
 {
+	if (!good && packets_late(&r->k))
+		refuse(why, "it takes too long");
 	free(r->undo);
 	packets_free(&r->k);
+	return good;
 }
 
 /*
@@ -83,7 +89,7 @@ static bool repair_make(struct repair *r, const struct handoff *h, const struct 
 		return refuse(why, "its promise is not known");
 	if (prepare(r, h, also, living, true, why))
 		return true;
-	repair_end(r);
+	repair_end(r, false, why);
 	return prepare(r, h, also, living, false, why);
 }
 
@@ -256,7 +262,7 @@ static void connect(struct repair *r, uint32_t sw, uint32_t hops)
 {
 	uint8_t tried[256] = {0};
 	uint32_t c;
-	while ((c = best_way(r, sw, hops, tried)) != PACKETS_NONE) {
+	while (!packets_late(&r->k) && (c = best_way(r, sw, hops, tried)) != PACKETS_NONE) {
 		size_t before = r->undo_count;
 		r->now[sw] = c;
 		if (c == r->was[sw] || open_way(r, sw, c)) {
@@ -336,6 +342,8 @@ static bool mend_all(struct repair *r, struct handoff *new, bool with_hosts, cha
 		packets_set(&r->k, set);
 		for (r->failed = 0; r->failed < handoff_dests(new); r->failed++) {
 			uint32_t d = r->dests[r->failed];
+			if (packets_late(&r->k))
+				return false;
 			if (r->living->dests[d] == GONE)
 				forget(r, set, d, new);
 			else if (!mend(r, set, d, new, with_hosts, why))
@@ -374,12 +382,11 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 	struct repair r;
 	struct handoff *new = repair_copy(h);
 	bool made = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory")), good = false;
-	for (int attempt = 0; made && !good && attempt < ATTEMPTS; attempt++) {
+	for (int attempt = 0; made && !good && attempt < ATTEMPTS && !packets_late(&r.k); attempt++) {
 		begin_anew(&r, new);
 		good = mend_all(&r, new, true, why) && mend_all(&r, new, false, why);
 	}
-	repair_end(&r);
-	if (good)
+	if (repair_end(&r, good, why))
 		return new;
 	repair_free(new);
 	return NULL;
@@ -395,10 +402,11 @@ static struct handoff *drop(const struct handoff *h, const struct living *living
 	struct handoff *new = repair_copy(h);
 	bool good = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory"));
 	for (unsigned set = 0; good && set < h->sets; set++)
-		for (uint32_t d = 0; d < handoff_dests(h); d++)
+		for (uint32_t d = 0; good && d < handoff_dests(h); d++) {
 			forget(&r, set, d, new);
-	repair_end(&r);
-	if (good && (repair_entries(h, new) > 0 || refuse(why, "no entry leads nowhere")))
+			good = !packets_late(&r.k);
+		}
+	if (repair_end(&r, good, why) && (repair_entries(h, new) > 0 || refuse(why, "no entry leads nowhere")))
 		return new;
 	repair_free(new);
 	return NULL;
@@ -426,9 +434,8 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 		packets_set(&r.k, set);
 		for (uint32_t d = 0; good && d < handoff_dests(from); d++) {
 			begin(&r, set, d, to);
-			good = note_packets(&r) || refuse(why, "packets might wait in a circle while switches change");
+			good = (note_packets(&r) && !packets_late(&r.k)) || refuse(why, "packets might wait in a circle while switches change");
 		}
 	}
-	repair_end(&r);
-	return good;
+	return repair_end(&r, good, why);
 }

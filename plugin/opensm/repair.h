@@ -18,16 +18,17 @@
 
 #include <stdbool.h>
 
-/* What there is of the fabric, by number in the tables. */
+/* What there is of the fabric, by number in the tables, and how long to look for ways on it. */
 struct living {
 	const uint8_t *cables;  /* [cables] */
 	const uint8_t *sources; /* [switches]: switches with hosts: they must reach all hosts */
 	const uint8_t *dests;   /* [dests]: 0 not there, 1 there, 2 hosts */
+	int64_t until;          /* as now_ms: whoever has found none by then gives up; 0: never */
 };
 
 /*
  * Tables with other ways; they share all but the ports with `h`, which must stay. NULL, with the reason, if there
- * are none, or packets might wait in a circle. To be released by repair_free. O(switches * dests * classes of SLs) for
+ * are none, packets might wait in a circle, or the time is up. To be released by repair_free. O(switches * dests * classes of SLs) for
  * what is in flight, and O(switches * ports) and the searches of an order for each destination that lost something.
  */
 struct handoff *repair_tables(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY]);

@@ -88,7 +88,8 @@ fn options_of_the_plugin_and_modes_of_secrets_are_looked_at() {
         ("on_loss=hould", "on_loss=hould"),
         ("heartbeat=60", "heartbeat=60"),
         ("status=/elsewhere", "status=/elsewhere"),
-        ("heartbeat=5,on_loss=hold", ""),
+        ("repair_limit=0", "repair_limit=0"),
+        ("heartbeat=5,repair_limit=60,on_loss=hold", ""),
     ] {
         let conf = format!(
             "routing_engine sarouter,updn\nevent_plugin_name sarouter\nqos TRUE\n\

@@ -333,12 +333,37 @@ fn the_plugin_goes_back_when_the_cable_is_there_again() {
     assert_in_force(&bed, &fabric, &on(&fabric, &decode(&file).unwrap()));
 }
 
-#[test]
-#[ignore = "needs Debian's packages: run scripts/test"]
-fn repairs_reach_everyone_and_wait_in_no_circle() {
+fn make() {
     run(Command::new("make")
         .args(["--silent", "-C", "plugin/opensm", "all", "sanitize"])
         .current_dir(root()));
+}
+
+/// A search for ways keeps OpenSM's lock. What finds none in time leaves all to OpenSM's next engine.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_repair_takes_no_longer_than_it_may() {
+    make();
+    let fabric = generate("torus:4x4x3,hosts=1").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("lft.bin");
+    fs::write(&file, handed_off(&fabric, "balanced", ANY).unwrap()).unwrap();
+    let found = |limit: &[&str]| {
+        let mut command = Command::new(root().join("plugin/opensm/sanitize/handoff_check"));
+        let output = command.arg("--repair").arg(&file).arg("5").args(limit).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ways = found(&[]);
+    assert!(ways.starts_with("epoch 1\nentries "), "{ways}");
+    assert_eq!(found(&["=600000"]), ways);
+    assert_eq!(found(&["=0"]), "refused: it takes too long\n");
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn repairs_reach_everyone_and_wait_in_no_circle() {
+    make();
     // How many of the losses are repaired at least.
     let cases = [
         ("kary:4,3", "balanced", ANY, 40),

@@ -203,9 +203,10 @@ fn options(text: &str, opensm: &OpenSm) -> Vec<Check> {
             "heartbeat" if seconds.is_some() => Some(format!(
                 "opensm.stale_seconds is {stale}: OpenSM would be taken for dead between two of them"
             )),
-            "heartbeat" => Some("a heartbeat is 1 to 3600 seconds".into()),
+            "repair_limit" if seconds.is_some() => None,
+            "heartbeat" | "repair_limit" => Some(format!("{key} is 1 to 3600 seconds")),
             "on_loss" => Some(format!("on_loss is {}", ON_LOSS.join(", "))),
-            _ => Some("known are state=/DIR, status=/FILE, heartbeat=SECONDS and on_loss=WHAT".into()),
+            _ => Some("known are state=/DIR, status=/FILE, heartbeat=SECONDS, repair_limit=SECONDS and on_loss=WHAT".into()),
         }
     };
     let all = text.split([',', ' ', '\t']).filter(|option| !option.is_empty() && *option != "(null)");
