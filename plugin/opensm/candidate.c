@@ -48,11 +48,12 @@ static bool is_proved_beside(const struct handoff *h, const struct handoff *in_f
 
 /*
  * Whether an epoch may follow a repair, one switch after the other: where the change to it is part of its promise, the
- * service may have proved it before the plugin repaired, and then beside tables that no switch has any more.
+ * service may have proved it before the plugin repaired, and then beside tables that no switch has any more. While another
+ * OpenSM was master it may have taken the epoch, and switches have it.
  */
 static bool may_follow_repair(struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
 {
-	if (p->repaired == NULL || !is_proved_beside(h, p->repaired))
+	if (p->repaired == NULL || is_new_master(p) || !is_proved_beside(h, p->repaired))
 		return true;
 	pthread_mutex_lock(&p->mutex);
 	bool answered = p->answered;

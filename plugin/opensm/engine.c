@@ -170,6 +170,9 @@ static bool may_wait(struct plugin *p, const struct fit *fit, char *why)
 {
 	if (fit->uncovered_hosts > 0)
 		return false;
+	/* They were not to have it yet. */
+	if (is_new_master(p))
+		p->halfway = 0;
 	p->deaf = p->halfway++ >= MOST_FIRST_STEPS;
 	return !p->deaf || refuse(why, "not all switches take the first step of its repair");
 }
@@ -192,7 +195,7 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 	}
 	if (fit->target == NULL || !has_its_lids(p, in_force, why))
 		return NULL;
-	if (p->halfway > 0 && !fit_is_written(fit, in_force))
+	if (p->halfway > 0 && (is_new_master(p) || !fit_is_written(fit, in_force)))
 		return may_wait(p, fit, why) ? in_force : NULL;
 	if (p->options.on_loss == LOSS_REPAIR && fit->uncovered_hosts == 0 && !p->slow && repair(p, in_force, fit))
 		return p->repaired;

@@ -17,6 +17,15 @@ bool has_its_lids(const struct plugin *p, const struct handoff *h, char *why);
 bool living_make(const struct plugin *p, struct living *living, const struct handoff *h, const struct fit *fit);
 void living_free(struct living *living);
 
+/*
+ * Whether OpenSM routes for the first time since it became master, for the first time or again. Switches may have tables
+ * of another one, whatever they answered before; and OpenSM sends them all.
+ */
+static inline bool is_new_master(const struct plugin *p)
+{
+	return p->osm->subn.first_time_master_sweep;
+}
+
 void drop_repair(struct plugin *p);
 
 /*

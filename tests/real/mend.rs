@@ -333,6 +333,26 @@ fn the_plugin_goes_back_when_the_cable_is_there_again() {
     assert_in_force(&bed, &fabric, &on(&fabric, &decode(&file).unwrap()));
 }
 
+/// OpenSM's own cable is cut, so that it is no master any more, and comes back: the repair stays in force.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_repair_outlives_the_loss_of_mastership() {
+    let (fabric, bed, file, cable, _) = with_a_cable_that_takes_two_steps("torus:4x4,hosts=2");
+    let (name, port) = end_of(&fabric, cable);
+    bed.cut(name, port);
+    let left = fabric.without(|c| c.index() / 2 == cable, |_| false).unwrap();
+    let both = |s: &PluginStatus| s.repaired_entries > 0 && s.stranded_pairs == 0;
+    let routings = bed.await_status("both steps", both).routings;
+    let own = &fabric.terminals()[0];
+    let (name, port) = (&fabric.switch(own.switch).description, own.port.get());
+    bed.cut(name, port);
+    await_some("no master", || (bed.logged("Entering DISCOVERING state") > 0).then_some(()));
+    bed.mend(name, port);
+    let status = bed.await_status("the master again", |s| s.routings > routings && s.lost_entries == 0);
+    assert_eq!((status.generation, both(&status), bed.logged("in two steps")), (Some(1), true, 1));
+    assert_repaired(&bed, &left, &file);
+}
+
 fn make() {
     run(Command::new("make")
         .args(["--silent", "-C", "plugin/opensm", "all", "sanitize"])
