@@ -34,6 +34,24 @@ void wake_thread(struct plugin *p)
 }
 
 /*
+ * Whether OpenSM's log is there. When OpenSM ends it does not wait for ever for our thread, which may wait for a disk, and
+ * closes the log.
+ */
+static bool has_log(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool has = !p->stop || p->thread_has == ENDED;
+	pthread_mutex_unlock(&p->mutex);
+	return has;
+}
+
+#define COMPLAIN(p, ...)                                                         \
+	do {                                                                     \
+		if (has_log(p))                                                  \
+			OSM_LOG(&(p)->osm->log, OSM_LOG_ERROR, __VA_ARGS__);     \
+	} while (0)
+
+/*
  * Reads the current epoch if it is another than last time, or could not be read then. Returns whether it is a new
  * candidate.
  */
@@ -68,7 +86,7 @@ static bool look(struct plugin *p)
 	}
 	pthread_mutex_unlock(&p->mutex);
 	if (h == NULL && !known)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: epoch refused: %s\n", why);
+		COMPLAIN(p, "sarouter: epoch refused: %s\n", why);
 	return h != NULL;
 }
 
@@ -195,8 +213,8 @@ static void look_for_rivals(struct plugin *p, const char *path)
 	struct file_id now = file_identify(path);
 	bool rival = p->status_seen.there && now.there && !file_same(&now, &p->status_seen);
 	if (rival && !p->rival)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR,
-			"sarouter: another process writes %s: give each OpenSM a status file of its own\n", path);
+		COMPLAIN(p,
+			 "sarouter: another process writes %s: give each OpenSM a status file of its own\n", path);
 	p->rival = rival;
 }
 
@@ -222,7 +240,7 @@ time_t write_status(struct plugin *p, time_t last)
 	int error = status_write(&status, path);
 	p->status_seen = file_identify(path);
 	if (error != 0 && error != p->status_error)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
+		COMPLAIN(p, "sarouter: cannot write %s: %s\n", path,
 			error == EINVAL ? "not a regular file" : strerror(error));
 	p->status_error = error;
 	return now;
@@ -271,7 +289,7 @@ static void write_told(struct plugin *p, struct told *told, const char *name, co
 	}
 	int error = file_replace(path, put_text, text);
 	if (error != 0 && error != told->error)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
+		COMPLAIN(p, "sarouter: cannot write %s: %s\n", path,
 			error == EINVAL ? "not a regular file" : strerror(error));
 	told->error = error;
 	told->tried = seconds_now();

@@ -15,6 +15,7 @@ use crate::repair::seen;
 use crate::testbed::{Testbed, await_some, run};
 
 /// Who opens an epoch waits while there is a file `hangs` in `SAROUTER_DISK`, and is refused while there is a file `fails`.
+/// Who still waits when OpenSM has closed its log is refused then, and has time to complain.
 const DISK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,11 +27,23 @@ const DISK: &str = r#"
 #include <string.h>
 #include <unistd.h>
 
+static const char *flag(const char *what)
+{
+	static _Thread_local char path[2][PATH_MAX];
+	char *flag = path[what[0] == 'h'];
+	snprintf(flag, PATH_MAX, "%s/%s", getenv("SAROUTER_DISK"), what);
+	return flag;
+}
+
 static int is(const char *path, const char *what)
 {
-	char flag[PATH_MAX];
-	snprintf(flag, sizeof(flag), "%s/%s", getenv("SAROUTER_DISK"), what);
-	return strstr(path, "/current/lft.bin") != NULL && access(flag, F_OK) == 0;
+	return strstr(path, "/current/lft.bin") != NULL && access(flag(what), F_OK) == 0;
+}
+
+void closelog(void)
+{
+	if (rename(flag("hangs"), flag("fails")) == 0)
+		usleep(500000);
 }
 
 int open(const char *path, int flags, ...)
@@ -98,6 +111,10 @@ fn opensm_starts_and_ends_beside_a_disk_that_hangs() {
     run(Command::new("kill").arg(process(&bed).file_name().unwrap()));
     await_some("its end", || (!process(&bed).join("cwd").exists()).then_some(()));
     assert_eq!(bed.logged("Exiting SM"), 1);
+    // The plugin's thread came back from the disk when the log was closed: it wrote nowhere.
+    assert!(directory.path().join("fails").exists());
+    let output = fs::read_to_string(bed.path().join("log/opensm.out")).unwrap();
+    assert!(!output.contains("Input/output error"), "{output}");
 }
 
 fn process(bed: &Testbed) -> PathBuf {
