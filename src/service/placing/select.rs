@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{debug, warn};
@@ -29,7 +29,7 @@ const SIZES: usize = 32;
 /// Bytes of a question; connections at once.
 const LINE: u64 = 256;
 const CONNECTIONS: usize = 8;
-/// How long a question that was begun may take to come, and an answer to be taken: more than any plugin waits.
+/// How long a question that was begun may take to come and its answer to be taken: more than any plugin waits.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// After a connection that could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -238,24 +238,54 @@ fn accept(listener: &UnixListener, answers: &Arc<Answers>, stop: &AtomicBool) {
     }
 }
 
+/// A connection on which reading and writing end at a moment, if there is one, however many pieces they take.
+struct Timed<'a> {
+    stream: &'a UnixStream,
+    until: Option<Instant>,
+}
+
+impl Timed<'_> {
+    /// What is left of the time.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 /// Between two questions a connection may be silent for as long as it likes.
 fn converse(stream: &UnixStream, answers: &Answers) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut reader = BufReader::new(stream);
+    let mut reader = BufReader::new(Timed { stream, until: None });
     let mut line = String::new();
     loop {
         line.clear();
-        stream.set_read_timeout(None)?;
+        reader.get_mut().until = None;
         if reader.fill_buf()?.is_empty() {
             return Ok(());
         }
-        stream.set_read_timeout(Some(PATIENCE))?;
+        reader.get_mut().until = Some(Instant::now() + PATIENCE);
         (&mut reader).take(LINE).read_line(&mut line)?;
         let Some(answer) = answers.answer(&line, Utc::now()).filter(|_| line.ends_with('\n')) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, format!("not understood: {line:?}")));
         };
-        let mut stream = stream;
-        stream.write_all(answer.as_bytes())?;
+        reader.get_mut().write_all(answer.as_bytes())?;
     }
 }
 
@@ -357,7 +387,12 @@ mod tests {
         plugin.write_all(b"1 7 4 prefer\n").unwrap();
         BufReader::new(&plugin).read_line(&mut said).unwrap();
         assert_eq!(said, "1 7 none\n");
-        plugin.write_all(b"1 7 4").unwrap();
+        // Nor do single bytes prolong it.
+        let begun = Instant::now();
+        while plugin.write_all(b"1").is_ok() && begun.elapsed() < 4 * PATIENCE {
+            std::thread::sleep(PATIENCE / 8);
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
         let error = served.join().unwrap().unwrap_err();
         assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{error}");
     }
