@@ -175,3 +175,20 @@ fn on_a_direct_torus_a_hold_that_cannot_be_read_keeps_no_job_from_its_tables() {
     assert_eq!(site.starts("7", "n[1-4]"), "in_force");
     assert_eq!(serving.stop(), 0);
 }
+
+/// The batch system does not answer, and the file of the hold is gone: what was told of it is over.
+#[test]
+fn a_hold_is_looked_at_while_looks_fail() {
+    let site = Site::new("interval_seconds = 0.2\nbackoff_max_seconds = 0.2");
+    let serving = Serving::start(&site);
+    serving.line();
+    let tells_hold = || site.health().to_string().contains("the hold cannot be read");
+    std::fs::create_dir(site.path("state/hold.json")).unwrap();
+    serving.until(tells_hold);
+    site.squeue("exit 7");
+    serving.until(|| !site.health()["failing"].is_null());
+    assert!(tells_hold());
+    std::fs::remove_dir(site.path("state/hold.json")).unwrap();
+    serving.until(|| !tells_hold());
+    assert_eq!(serving.stop(), 0);
+}

@@ -76,6 +76,8 @@ impl Service<SwitchedKind> {
                 Event::Seen(view)
             }
             Err(error) => {
+                // What is told of a hold does not hang on the batch system.
+                self.is_held();
                 self.failed(error.stage(), &error, listener);
                 Event::LookFailed
             }
