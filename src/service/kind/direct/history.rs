@@ -115,9 +115,12 @@ impl Chronicle {
 
     /// Begins to write what there is, unless a writer is at it.
     pub(super) fn write(&mut self, keep: TimeDelta) {
-        if !self.writing.is_empty() || (self.changes.is_empty() && self.looks.is_empty()) {
-            return;
+        if self.writing.is_empty() && !(self.changes.is_empty() && self.looks.is_empty()) {
+            self.begin(keep);
         }
+    }
+
+    fn begin(&mut self, keep: TimeDelta) {
         let (changes, looks) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.looks));
         let mut rows = std::mem::take(&mut self.rows);
         let store = self.store.clone();
@@ -151,16 +154,19 @@ impl Chronicle {
         load
     }
 
-    /// Writes all there is.
+    /// Writes all there is, with what could not be written before.
     pub(super) async fn end(&mut self, keep: TimeDelta) {
-        loop {
-            while let Some(wrote) = self.writing.join_next().await {
-                self.wrote(wrote.ok());
-            }
-            self.write(keep);
-            if self.writing.is_empty() {
-                return;
-            }
+        self.join().await;
+        if !(self.rows.is_empty() && self.changes.is_empty() && self.looks.is_empty()) {
+            self.begin(keep);
+            self.join().await;
+        }
+    }
+
+    /// Waits for a writer, if one is at it.
+    async fn join(&mut self) {
+        while let Some(wrote) = self.writing.join_next().await {
+            self.wrote(wrote.ok());
         }
     }
 }
@@ -248,6 +254,14 @@ mod tests {
             // Those of 3 to 5 were too much.
             assert_eq!(numbers()[..4], [1, 2, 6, 7]);
             assert_eq!(numbers().len(), 2 + MOST);
+            reader.execute_batch("BEGIN EXCLUSIVE").unwrap();
+            chronicle.change(change());
+            write(&mut chronicle).await;
+            reader.execute_batch("COMMIT").unwrap();
+            assert_eq!(numbers().len(), 2 + MOST);
+            // No change is pending.
+            chronicle.end(TimeDelta::days(1)).await;
+            assert_eq!((numbers().len(), chronicle.rows.len()), (3 + MOST, 0));
         });
     }
 }
