@@ -47,12 +47,16 @@ fn plugins() -> Option<&'static Path> {
 
 /// A cluster of two islands with `topology/tree`, ours from `first` before the stock one.
 fn islands(first: &Path) -> Cluster {
+    islands_with(first, &[])
+}
+
+fn islands_with(first: &Path, lines: &[&str]) -> Cluster {
     let conf = tempfile::tempdir().unwrap();
     let conf = conf.path().join("topology.conf");
     fs::write(&conf, ISLANDS).unwrap();
     let more = ["--slurm-file", conf.to_str().unwrap(), "--slurm-line", "TopologyPlugin=topology/tree"];
     let debug = ["--slurm-line", "SlurmdDebug=debug3", "--slurm-line", "SlurmctldDebug=debug3"];
-    with_plugin(NODES, &[more, debug].concat(), first)
+    with_plugin(NODES, &[&more[..], &debug, lines].concat(), first)
 }
 
 /// The nodes of a job that is cancelled again, and how long it waited for them.
@@ -172,6 +176,29 @@ fn a_job_that_requires_its_set_waits_for_it_and_for_no_dead_service() {
     assert_eq!(cluster.nodes(&job).len(), 8);
     stop();
     assert_eq!(cluster.nodes(&other).len(), 4);
+}
+
+/// Its set is on nodes of jobs that it may preempt, and others are free.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_job_that_requires_its_set_preempts_nobody_for_it() {
+    let Some(plugins) = plugins() else { return };
+    let low = tempfile::tempdir().unwrap();
+    let low = low.path().join("low.conf");
+    fs::write(&low, "PartitionName=low Nodes=ALL PriorityTier=0 MaxTime=INFINITE State=UP\n").unwrap();
+    let preemption = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE", "Include low.conf"];
+    let lines = preemption.iter().flat_map(|line| ["--slurm-line", *line]);
+    let lines: Vec<&str> = ["--slurm-file", low.to_str().unwrap()].into_iter().chain(lines).collect();
+    let cluster = islands_with(plugins, &lines);
+    let _stop = answer(cluster.socket(), |_| "nodes n1,n2,n3,n4,n5,n6,n7,n8");
+    let other = cluster.submit(&["-p", "low", "-N16", "-w", "n[1-16]"], None);
+    cluster.nodes(&other);
+    let job = waiting(&cluster, "-N8");
+    assert_eq!(cluster.state(&other).0, "RUNNING");
+    // Nothing keeps it from free nodes, nor from others', without the tag.
+    cluster.slurm("scontrol", &["update", &format!("JobId={job}"), "AdminComment=none"]);
+    assert_eq!(cluster.nodes(&job).len(), 8);
+    assert_eq!(cluster.state(&other).0, "RUNNING");
 }
 
 #[test]

@@ -48,9 +48,9 @@ __attribute__((used)) static const char built_for[] = "sarouter-topology for Slu
 /*
  * For how many milliseconds an answer counts for further tests of the same job: whether it could ever
  * run is tested right after it could not start. For how long a job whose set did not do is not asked
- * for again.
+ * for again. For how long one is refused without being asked for, while its tests follow each other.
  */
-enum { FRESH_MS = 100, UNFIT_MS = 60000, UNFIT_JOBS = 64 };
+enum { FRESH_MS = 100, REFUSED_MS = 10000, UNFIT_MS = 60000, UNFIT_JOBS = 64 };
 
 static int (*real_eval_nodes)(topology_eval_t *);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -62,6 +62,12 @@ static struct {
 	bool silent;
 	bitstr_t *set;
 } last;
+
+/* The last job that was refused, with so many nodes: since when, and when again. */
+static struct {
+	uint32_t job, nodes;
+	int64_t since, last;
+} refused;
 
 /* Jobs whose set did not do, and until when; a ring. */
 static struct {
@@ -122,6 +128,27 @@ static void remember_unfit(uint32_t job)
 	unfit[next_unfit].until = now() + UNFIT_MS;
 	next_unfit = (next_unfit + 1) % UNFIT_JOBS;
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Whether a job that requires its set was refused in the same question of the scheduler, as far as can be told: just now,
+ * and no other job was tested since. Where there is preemption the same question goes on with others' nodes on offer, and
+ * nobody has to go for the sake of better routes. A question asked anew soon after is refused too, but not for ever.
+ */
+static bool was_refused(uint32_t job, uint32_t nodes)
+{
+	int64_t at = now();
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	if (refused.job != job)
+		refused.job = 0;
+	was = refused.job == job && refused.nodes == nodes && at < refused.last + FRESH_MS &&
+	      at < refused.since + REFUSED_MS;
+	if (was)
+		refused.last = at;
+	pthread_mutex_unlock(&lock);
+	return was;
 }
 
 /* What the real function changes of one node's resources; the list of its GRES it may keep. */
@@ -193,9 +220,14 @@ static bool has_choice(topology_eval_t *eval, uint32_t nodes)
  * Keeps a job that requires its set from starting, as Slurm does with one that waits for fewer switches:
  * such a job may run, only not now.
  */
-static void refuse(job_record_t *job)
+static void refuse(job_record_t *job, uint32_t nodes)
 {
 	job->best_switch = false;
+	pthread_mutex_lock(&lock);
+	refused.job = job->job_id;
+	refused.nodes = nodes;
+	refused.since = refused.last = now();
+	pthread_mutex_unlock(&lock);
 }
 
 EXPORTED extern int topology_p_eval_nodes(topology_eval_t *eval)
@@ -214,6 +246,10 @@ EXPORTED extern int topology_p_eval_nodes(topology_eval_t *eval)
 	if (!job->req_switch)
 		job->best_switch = true;
 	how = job->bit_flags & BACKFILL_TEST ? 0 : prefer_tag(job->admin_comment);
+	if (was_refused(job->job_id, nodes) && how == 'r') {
+		job->best_switch = false;
+		return real_eval_nodes(eval);
+	}
 	if (!how || !has_choice(eval, nodes) || (how == 'p' && is_unfit(job->job_id)))
 		return real_eval_nodes(eval);
 	set = preferred(eval, nodes, how == 'r', &silent);
@@ -225,6 +261,6 @@ EXPORTED extern int topology_p_eval_nodes(topology_eval_t *eval)
 		return SLURM_SUCCESS;
 	rc = real_eval_nodes(eval);
 	if (rc == SLURM_SUCCESS && how == 'r' && !silent)
-		refuse(job);
+		refuse(job, nodes);
 	return rc;
 }
