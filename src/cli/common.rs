@@ -240,29 +240,62 @@ pub fn write_file_with(
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let failed = |e: io::Error| format!("{}: {e}", path.display());
-    let old = fs::metadata(path).ok();
-    let is_device = ["/dev", "/proc"].iter().any(|root| path.starts_with(root));
-    if is_device || old.as_ref().is_some_and(|old| !old.is_file()) {
+    if is_no_file(path) {
         let write = || content_to(File::options().append(true).open(path)?, content);
         return write().map(drop).map_err(|e| failed(e).into());
     }
+    let old = fs::metadata(path).ok();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let name = target.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
-    let directory = target.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let beside = directory.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let new = File::options().write(true).create_new(true).open(&beside).map_err(failed)?;
+    let (beside, new) = open_beside(path, &target)?;
     let write = || -> io::Result<()> {
         if let Some(old) = old {
             new.set_permissions(old.permissions())?;
         }
         content_to(new, content)?.sync_all()?;
         fs::rename(&beside, &target)?;
-        File::open(directory)?.sync_all()
+        File::open(directory(&target))?.sync_all()
     };
     write().map_err(|e| {
         let _ = fs::remove_file(&beside);
         failed(e).into()
     })
+}
+
+/// Whether [`write_file`] can write there, asked before work that takes long. Devices and pipes are not tried: who reads
+/// from one would see its end.
+///
+/// # Errors
+/// With the path. Nothing is left there in any case.
+pub fn need_writable(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(format!("{}: it is a directory", path.display()).into());
+    }
+    if is_no_file(path) {
+        return Ok(());
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let (beside, _) = open_beside(path, &target)?;
+    Ok(fs::remove_file(beside)?)
+}
+
+/// Devices and pipes have nothing beside them.
+fn is_no_file(path: &Path) -> bool {
+    ["/dev", "/proc"].iter().any(|root| path.starts_with(root))
+        || fs::metadata(path).is_ok_and(|old| !old.is_file())
+}
+
+fn directory(target: &Path) -> &Path {
+    target.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A new file in the directory of one that is to be replaced.
+fn open_beside(path: &Path, target: &Path) -> Result<(PathBuf, File), Failure> {
+    let name = target.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
+    let beside = directory(target).join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    match File::options().write(true).create_new(true).open(&beside) {
+        Ok(new) => Ok((beside, new)),
+        Err(e) => Err(format!("{}: {e}", path.display()).into()),
+    }
 }
 
 fn content_to(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {

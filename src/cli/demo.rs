@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::common::write_file;
+use super::common::{need_writable, write_file};
 use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::workload::Workload;
@@ -60,6 +60,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 fn simulate(args: &Args, state: &Path, format: Format) -> Result<Answer, Failure> {
+    need_writable(&args.out)?;
     let mut demo = Demo::new(args, state)?;
     if format == Format::Text {
         println!(

@@ -3,7 +3,7 @@
 use sarouter::lab::generate::generate;
 use sarouter::report::heat_map::heat_sheet;
 
-use crate::program::report;
+use crate::program::{report, sarouter};
 
 /// One simulated hour: epochs are published, and the page is complete in itself.
 #[test]
@@ -40,6 +40,22 @@ fn one_hour_makes_epochs_and_a_page_that_asks_nobody() {
     assert!(html.contains("href=\"data:application/json"), "no figures to save");
     let current = std::fs::read_link(state.join("current")).unwrap();
     assert!(current.ends_with(format!("{epochs:06}")), "{} after {epochs} epochs", current.display());
+}
+
+/// A page that cannot be written is no matter for hours later.
+#[test]
+fn the_demo_says_at_once_that_it_cannot_write_its_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let demo = |out: &str| {
+        let output = sarouter(dir.path(), ["demo", "--hours", "1", "--out", out]);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = demo("nowhere/demo.html");
+    assert_eq!((code, &*stdout), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("nowhere/demo.html: No such file"), "{stderr}");
+    assert_eq!(demo(".").0, Some(2));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left there");
 }
 
 /// Every channel is a line of its own, dark exactly where nothing runs, and its tooltip tells.
