@@ -209,6 +209,13 @@ impl Browser {
         self.here("POST", "/goog/cdp/execute", Some(command));
     }
 
+    /// Has a script run in each page that is loaded from now on, before its own.
+    pub fn before_all(&self, script: &str) {
+        let params = json!({"source": script});
+        let command = json!({"cmd": "Page.addScriptToEvaluateOnNewDocument", "params": params});
+        self.here("POST", "/goog/cdp/execute", Some(command));
+    }
+
     /// For which medium the page is laid out: `print`, or nothing for the screen.
     pub fn media(&self, medium: &str) {
         let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"media": medium}});

@@ -222,3 +222,44 @@ fn times_are_those_of_the_site_and_the_readers_are_beside_them() {
     let moved = browser.eval(&format!("clock({created:?})"));
     assert_eq!(moved.as_str(), Some(by("{ timeZone: 'America/St_Johns' }").as_str()));
 }
+
+/// The answers of the service are those of one with other files.
+const UPGRADED: &str = "(window.isOld = true, window.sent = fetch, window.fetch = (path, how) => sent(path, how).then((answer) => {
+    const headers = new Headers(answer.headers);
+    headers.set('sarouter-page', '1');
+    return new Response(answer.body, { status: answer.status, headers });
+})) && inTurn(refresh) && true";
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn a_page_that_is_open_over_an_upgrade_is_loaded_anew_when_nobody_types() {
+    let site = Site::new("fattree:10x18,5", "balanced", &["1 n[1-60]\n".to_string()]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    assert_eq!(browser.eval("/^[0-9]+$/.test(files)"), true);
+    browser.eval("(document.getElementById('find').focus(), true)");
+    browser.eval(UPGRADED);
+    browser.until("document.getElementById('health').textContent.includes('has been upgraded')");
+    assert_eq!(browser.eval("window.isOld"), true);
+    browser.eval("(document.activeElement.blur(), true)");
+    browser.until("window.isOld === undefined && document.querySelectorAll('#jobs tr').length === 1");
+    // Once: another one behind the same address has other files, too.
+    browser.eval(UPGRADED);
+    browser.until("document.getElementById('health').textContent.includes('has been upgraded')");
+    assert_eq!(browser.eval("window.isOld"), true);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn a_page_for_which_the_browser_keeps_nothing_works() {
+    let site = Site::new("fattree:10x18,5", "balanced", &["1 n[1-60]\n".to_string()]);
+    let browser = Browser::start(1400, 900);
+    let closed = "get() { throw new DOMException('no', 'SecurityError'); }";
+    browser.before_all(&format!(
+        "for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, {{ {closed} }});"
+    ));
+    open(&site, &browser);
+    browser.until("document.querySelectorAll('#jobs tr').length === 1");
+    browser.click("#theme");
+    assert_eq!(text(&browser, "theme"), "light");
+}

@@ -1,8 +1,11 @@
 //! The web page: files inside the program, which ask [`super::picture`] and `GET /v1/health`
 //! for everything they show. Nothing comes from another host, and the browser is told to allow none.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -48,6 +51,16 @@ const FILES: [File; 18] = [
     ("/matrix.js", "Its matrices", SCRIPT, include_str!("page/matrix.js")),
 ];
 
+/// Told with each answer: by it a page that is open notices that an upgrade has brought other files.
+const TOLD: HeaderName = HeaderName::from_static("sarouter-page");
+
+/// A digest of the files.
+static DIGEST: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let mut digest = DefaultHasher::new();
+    FILES.hash(&mut digest);
+    HeaderValue::from(digest.finish())
+});
+
 /// Whether a request is for one of the files.
 pub(super) fn is_file(request: &Request) -> bool {
     let path = request.uri().path();
@@ -77,7 +90,11 @@ fn answer(kind: &'static str, text: &'static str) -> Response {
 /// has made lead here (DNS rebinding); the browser then says that name in `Host`.
 pub(super) async fn own_pages_only(request: Request, next: Next) -> Response {
     match foreign(&request) {
-        None => next.run(request).await,
+        None => {
+            let mut answer = next.run(request).await;
+            answer.headers_mut().insert(TOLD, DIGEST.clone());
+            answer
+        }
         Some(why) => {
             let caller = request.extensions().get::<Caller>().map_or("somebody", |c| c.name.as_str());
             refusal::log(caller, request.method(), request.uri().path(), why);

@@ -30,7 +30,7 @@ class Refused extends Error {}
 
 async function ask(path, body) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-  const token = sessionStorage.getItem("token");
+  const token = session.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const silent = () => { throw Object.assign(new Error("the service does not answer"), { isSilent: true }); };
@@ -46,6 +46,7 @@ async function ask(path, body) {
     const said = await answer.json().catch((error) => (error.name === "AbortError" || answer.ok ? silent() : {}));
     const { status } = answer;
     if (isHealth && answer.headers.has("date")) setClock(answer.headers.get("date"));
+    if (isHealth) noteFiles(answer.headers.get("sarouter-page"));
     if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status, token });
     if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && isHealth) });
     return said;
@@ -371,7 +372,7 @@ const THEMES = ["system", "light", "dark"];
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
 
 function applyTheme() {
-  const theme = localStorage.getItem("theme") || "system";
+  const theme = local.getItem("theme") || "system";
   $("theme").textContent = theme;
   $("theme").ariaLabel = `Light or dark: ${theme}`;
   document.documentElement.classList.toggle("dark", theme === "dark" || (theme === "system" && systemDark.matches));
@@ -379,8 +380,8 @@ function applyTheme() {
 }
 
 $("theme").addEventListener("click", () => {
-  const next = (THEMES.indexOf(localStorage.getItem("theme") || "system") + 1) % THEMES.length;
-  localStorage.setItem("theme", THEMES[next]);
+  const next = (THEMES.indexOf(local.getItem("theme") || "system") + 1) % THEMES.length;
+  local.setItem("theme", THEMES[next]);
   applyTheme();
 });
 systemDark.addEventListener("change", applyTheme);

@@ -7,6 +7,33 @@ let silentSince = null; // the service does not answer since then, as seen from 
 let answeredAt = null; // the last answer
 let lastState = null; // the word of the last answer
 
+// What the browser keeps for the page. Where it may keep nothing, this lasts as long as the page is open.
+function keeper(name) {
+  try {
+    window[name].getItem("theme");
+    return window[name];
+  } catch {
+    const kept = new Map();
+    return { isShort: true, getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
+  }
+}
+const [local, session] = ["localStorage", "sessionStorage"].map(keeper);
+
+let [files, newer] = [null, null]; // of the page, as the service has them: when it was loaded, and others now
+
+// After an upgrade of the service the page is loaded anew, unless somebody is typing, or it was in vain before.
+function noteFiles(now) {
+  files ??= now;
+  if (!now || now === files) return;
+  const isBusy = document.querySelector("dialog[open]") || document.activeElement?.matches("input, select");
+  if (!isBusy && !session.isShort && session.getItem("files") !== now) {
+    session.setItem("files", now);
+    return location.reload();
+  }
+  if (newer !== now) tell("the service has been upgraded: load this page anew");
+  newer = now;
+}
+
 // Which of several fabrics the page is of, and the way to the others.
 const [, fabricName] = location.pathname.match(/\/fabrics\/([^/]+)\/$/) || [];
 if (fabricName) document.querySelector("h1").append(" ", Object.assign(make("a", fabricName), { href: "../../", title: "All fabrics" }));
@@ -83,7 +110,7 @@ function tell(text) {
 // --- who is signed in ---
 // Only a token is signed in and out; who asks over the socket is known to the kernel.
 function showWho(mayChange) {
-  const hasToken = Boolean(sessionStorage.getItem("token"));
+  const hasToken = Boolean(session.getItem("token"));
   $("login").hidden = true;
   $("login-said").textContent = "";
   $("who").textContent = hasToken ? `signed in as ${mayChange ? "operator" : "reader"}` : "";
@@ -93,27 +120,27 @@ function showWho(mayChange) {
 
 function askForToken(refused) {
   // Another one was given meanwhile.
-  if (refused !== sessionStorage.getItem("token")) return;
-  if (refused) sessionStorage.setItem("refused", "yes");
-  sessionStorage.removeItem("token");
+  if (refused !== session.getItem("token")) return;
+  if (refused) session.setItem("refused", "yes");
+  session.removeItem("token");
   // What was shown goes with the token.
   if (shown.epochs.length || shown.fabric) return location.reload();
-  if (sessionStorage.getItem("refused")) $("login-said").textContent = "The service does not accept this token: it is wrong, or it has expired.";
-  sessionStorage.removeItem("refused");
+  if (session.getItem("refused")) $("login-said").textContent = "The service does not accept this token: it is wrong, or it has expired.";
+  session.removeItem("refused");
   $("login").hidden = false;
   $("who").textContent = "";
   $("sign-out").hidden = true;
 }
 
 $("sign-out").addEventListener("click", () => {
-  sessionStorage.removeItem("token");
+  session.removeItem("token");
   location.reload();
 });
 
 $("login").addEventListener("submit", (event) => {
   event.preventDefault();
   $("login-said").textContent = "";
-  sessionStorage.setItem("token", $("token").value.trim());
+  session.setItem("token", $("token").value.trim());
   $("token").value = "";
   inTurn(refresh);
 });
