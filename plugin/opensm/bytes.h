@@ -9,6 +9,9 @@
 /* Writes a reason, of HANDOFF_WHY bytes at most. Returns false. */
 __attribute__((format(printf, 2, 3))) bool refuse(char *why, const char *format, ...);
 
+/* The reason where memory ran out: whoever tries again may get it. */
+#define NO_MEMORY "no memory"
+
 /* Monotonic milliseconds. */
 int64_t now_ms(void);
 

@@ -59,7 +59,7 @@ static bool may_follow_repair(struct plugin *p, const struct handoff *h, const s
 	bool answered = p->answered;
 	pthread_mutex_unlock(&p->mutex);
 	struct living living;
-	char circle[HANDOFF_WHY] = "no memory";
+	char circle[HANDOFF_WHY] = NO_MEMORY;
 	bool may = answered;
 	if (!answered)
 		refuse(why, "not all switches have answered with the repair of the epoch before");
@@ -100,7 +100,7 @@ void try_candidate(struct plugin *p)
 	if (candidate == NULL)
 		return;
 	struct fit fit;
-	char why[HANDOFF_WHY] = "no memory";
+	char why[HANDOFF_WHY] = NO_MEMORY;
 	if (fit_make(&fit, candidate, &p->osm->subn) && may_take(p, candidate, &fit, why) &&
 	    may_follow_repair(p, candidate, &fit, why)) {
 		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",

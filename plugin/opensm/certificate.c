@@ -63,7 +63,7 @@ bool certificate_check(const struct handoff *h, char why[HANDOFF_WHY])
 	bool good = packets_make(&k, h, NULL, NULL, false, why);
 	uint32_t *place = good ? packets_room(&k, (size_t)2 * h->cables * PACKETS_VLS, sizeof(*place)) : NULL;
 	if (good && place == NULL)
-		good = refuse(why, "no memory");
+		good = refuse(why, NO_MEMORY);
 	good = good && read_order(h, place, why);
 	good = good && packets_follow(&k);
 	for (uint32_t c = 0; good && c < 2 * h->cables; c++)

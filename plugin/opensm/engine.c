@@ -82,7 +82,7 @@ void living_free(struct living *living)
 static bool fits(const struct plugin *p, const struct handoff *h, struct fit *fit, char *why)
 {
 	fit_free(fit);
-	snprintf(why, HANDOFF_WHY, "no memory");
+	snprintf(why, HANDOFF_WHY, NO_MEMORY);
 	return fit_make(fit, h, &p->osm->subn) && has_its_lids(p, h, why) && covers(fit, why);
 }
 
@@ -105,7 +105,7 @@ static struct handoff *find_ways(const struct plugin *p, const struct handoff *i
 	if (good && *is_first) {
 		/* It strands those who are cut off, and nobody else: it relies on nothing that is gone. */
 		fit_free(fit);
-		good = fit_make(fit, first, &p->osm->subn) ? fit->lost_entries == 0 : refuse(why, "no memory");
+		good = fit_make(fit, first, &p->osm->subn) ? fit->lost_entries == 0 : refuse(why, NO_MEMORY);
 	}
 	if (good)
 		return first;
@@ -123,7 +123,7 @@ static void note_slow(struct plugin *p)
 static bool repair(struct plugin *p, const struct handoff *in_force, struct fit *fit)
 {
 	struct living living;
-	char none[HANDOFF_WHY] = "no memory";
+	char none[HANDOFF_WHY] = NO_MEMORY;
 	struct handoff *repaired = NULL;
 	struct fit mended = {0};
 	bool is_first = false;

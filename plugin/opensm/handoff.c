@@ -140,7 +140,7 @@ static bool check_tree(const struct handoff *h, unsigned set, uint32_t dest, uin
 static bool check_trees(const struct handoff *h, unsigned set, char *why)
 {
 	uint32_t *seen = calloc(h->switches, sizeof(*seen));
-	bool good = seen != NULL || refuse(why, "no memory");
+	bool good = seen != NULL || refuse(why, NO_MEMORY);
 	for (uint32_t d = 0; good && d < handoff_dests(h); d++)
 		good = check_tree(h, set, d, seen, why);
 	free(seen);
@@ -157,7 +157,7 @@ static bool parse_lanes(struct handoff *h, const struct layout *layout, char *wh
 		return refuse(why, "%zu bytes of lane rows", layout->size[LAYOUT_LANE_ROWS]);
 	h->lane_start = calloc(h->switches, sizeof(*h->lane_start));
 	if (h->lane_start == NULL)
-		return refuse(why, "no memory");
+		return refuse(why, NO_MEMORY);
 	for (uint32_t s = 0; s < h->switches; s++) {
 		h->lane_start[s] = turns;
 		turns += (h->sw[s].ports + 1u) * (h->sw[s].ports + 1u);
@@ -205,7 +205,7 @@ struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
 {
 	struct handoff *h = calloc(1, sizeof(*h));
 	if (h == NULL) {
-		refuse(why, "no memory");
+		refuse(why, NO_MEMORY);
 		free(file);
 		return NULL;
 	}
@@ -220,7 +220,7 @@ struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
 		h->cable_at = zeroed((size_t)h->switches * 256, sizeof(*h->cable_at));
 		good = taken != NULL && h->sw != NULL && h->terminal != NULL && h->cable != NULL &&
 		       h->cable_at != NULL;
-		good = good ? parse_rest(h, &layout, taken, why) : refuse(why, "no memory");
+		good = good ? parse_rest(h, &layout, taken, why) : refuse(why, NO_MEMORY);
 		free(taken);
 	}
 	if (good)
@@ -239,7 +239,7 @@ const uint8_t *handoff_lane_row(const struct handoff *h, uint32_t sw, unsigned i
 }
 
 /* Read, not mapped: a mapped file that is cut short while we look at it would end OpenSM. */
-struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY])
+uint8_t *handoff_load(const char *path, size_t *size, char why[HANDOFF_WHY])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
@@ -248,17 +248,18 @@ struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY])
 	}
 	struct stat st;
 	uint8_t *file = NULL;
-	size_t size = 0, filled = 0;
+	size_t filled = 0;
 	bool good = true;
+	*size = 0;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > HANDOFF_MAX_FILE)
 		good = refuse(why, "%s: not a regular file of at most 1 GiB", path);
 	if (good) {
-		size = (size_t)st.st_size;
-		file = zeroed(size, 1);
-		good = file != NULL || refuse(why, "no memory");
+		*size = (size_t)st.st_size;
+		file = zeroed(*size, 1);
+		good = file != NULL || refuse(why, NO_MEMORY);
 	}
-	while (good && filled < size) {
-		ssize_t n = read(fd, file + filled, size - filled);
+	while (good && filled < *size) {
+		ssize_t n = read(fd, file + filled, *size - filled);
 		if (n > 0)
 			filled += (size_t)n;
 		else if (n == 0 || errno != EINTR)
@@ -266,9 +267,16 @@ struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY])
 	}
 	close(fd);
 	if (good)
-		return handoff_parse(file, size, why);
+		return file;
 	free(file);
 	return NULL;
+}
+
+struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY])
+{
+	size_t size;
+	uint8_t *file = handoff_load(path, &size, why);
+	return file != NULL ? handoff_parse(file, size, why) : NULL;
 }
 
 void handoff_free(struct handoff *h)

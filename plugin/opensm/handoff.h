@@ -71,6 +71,9 @@ struct handoff {
  */
 struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY]);
 
+/* Reads a file whole, to be freed. NULL, with the reason, if the system refuses it. */
+uint8_t *handoff_load(const char *path, size_t *size, char why[HANDOFF_WHY]);
+
 /* Reads and parses. As handoff_parse. */
 struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY]);
 

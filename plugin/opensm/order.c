@@ -80,7 +80,7 @@ bool order_make(struct order *o, struct packets *k, char *why)
 	o->queue = packets_room(k, o->buffers, sizeof(*o->queue));
 	o->beside = packets_room(k, (size_t)256 * k->classes * PACKETS_VLS, sizeof(*o->beside));
 	if (k->full)
-		return refuse(why, "no memory");
+		return refuse(why, NO_MEMORY);
 	/* Whoever sorts leaves zeros in `seen` if there is no circle. */
 	return sort(o) || refuse(why, "packets wait in a circle");
 }

@@ -249,7 +249,7 @@ bool packets_make(struct packets *k, const struct handoff *h, const struct hando
 	find_lanes(k, together);
 	find_classes(k);
 	if (!get_rooms(k))
-		return refuse(why, "no memory");
+		return refuse(why, NO_MEMORY);
 	for (uint32_t t = 0; t < h->terminals; t++)
 		note_start(k, k->by_hosts, h->terminal[t].sw, h->terminal[t].port);
 	for (uint32_t s = 0; s < h->switches; s++)

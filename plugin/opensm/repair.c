@@ -58,7 +58,7 @@ static bool prepare(struct repair *r, const struct handoff *h, const struct hand
 	r->in_force = packets_room(&r->k, r->k.turns * r->k.classes, sizeof(*r->in_force));
 	r->dests = packets_room(&r->k, handoff_dests(h), sizeof(*r->dests));
 	if (r->k.full)
-		return refuse(why, "no memory");
+		return refuse(why, NO_MEMORY);
 	for (uint32_t d = 0; d < handoff_dests(h); d++)
 		r->dests[d] = d;
 	if (!packets_follow(&r->k))
@@ -381,7 +381,7 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 {
 	struct repair r;
 	struct handoff *new = repair_copy(h);
-	bool made = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory")), good = false;
+	bool made = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, NO_MEMORY)), good = false;
 	for (int attempt = 0; made && !good && attempt < ATTEMPTS && !packets_late(&r.k); attempt++) {
 		begin_anew(&r, new);
 		good = mend_all(&r, new, true, why) && mend_all(&r, new, false, why);
@@ -400,7 +400,7 @@ static struct handoff *drop(const struct handoff *h, const struct living *living
 {
 	struct repair r;
 	struct handoff *new = repair_copy(h);
-	bool good = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory"));
+	bool good = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, NO_MEMORY));
 	for (unsigned set = 0; good && set < h->sets; set++)
 		for (uint32_t d = 0; good && d < handoff_dests(h); d++) {
 			forget(&r, set, d, new);

@@ -10,6 +10,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "certificate.h"
 
 /*
@@ -64,15 +65,18 @@ static bool look(struct plugin *p)
 	if (file_same(&now, &p->seen) && !again)
 		return false;
 	p->seen = now;
-	errno = 0;
-	struct handoff *h = handoff_read(path, why);
+	size_t size;
+	uint8_t *file = handoff_load(path, &size, why);
+	bool loaded = file != NULL;
+	struct handoff *h = loaded ? handoff_parse(file, size, why) : NULL;
 	uint64_t epoch = h != NULL ? h->epoch : 0;
 	if (h != NULL && !certificate_check(h, why)) {
 		handoff_free(h);
 		h = NULL;
 	}
 	/* A file that breaks the specification stays as it is; what the system refuses it may grant later. */
-	p->again = h == NULL && now.there && errno != 0 ? seconds_now() + REPEAT_S : 0;
+	bool later = h == NULL && now.there && (!loaded || strcmp(why, NO_MEMORY) == 0);
+	p->again = later ? seconds_now() + REPEAT_S : 0;
 	pthread_mutex_lock(&p->mutex);
 	bool known = again && p->file_refusal.refused && strcmp(p->file_refusal.reason, why) == 0;
 	if (h != NULL) {
