@@ -92,7 +92,4 @@ void wake_thread(struct plugin *p);
 /* Has our thread write a text, which it takes over; NULL changes nothing. */
 void tell(struct plugin *p, struct told *told, char *text);
 
-/* Writes the status file if there is news or it is time. Returns the time of the last writing. */
-time_t write_status(struct plugin *p, time_t last);
-
 #endif

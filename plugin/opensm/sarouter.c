@@ -239,12 +239,8 @@ static void *create(osm_opensm_t *osm)
 static void destroy(void *context)
 {
 	struct plugin *p = context;
-	if (!stop_thread(p))
-		return;
-	p->status.running = false;
-	p->status_due = true;
-	write_status(p, 0);
-	release(p);
+	if (stop_thread(p))
+		release(p);
 }
 
 /* The name OpenSM looks for. It skips us silently unless the version is its own, letter by letter. */

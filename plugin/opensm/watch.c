@@ -41,7 +41,7 @@ void wake_thread(struct plugin *p)
 static bool has_log(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
-	bool has = !p->stop || p->thread_has == ENDED;
+	bool has = !p->stop;
 	pthread_mutex_unlock(&p->mutex);
 	return has;
 }
@@ -222,7 +222,8 @@ static void look_for_rivals(struct plugin *p, const char *path)
 	p->rival = rival;
 }
 
-time_t write_status(struct plugin *p, time_t last)
+/* Writes the status file if there is news or it is time. Returns the time of the last writing. */
+static time_t write_status(struct plugin *p, time_t last)
 {
 	char path[PATH_MAX];
 	time_t now = seconds_now();
@@ -316,9 +317,23 @@ static bool stopping(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
 	bool stop = p->stop;
-	p->thread_has = stop ? ENDED : LOOKED;
+	p->thread_has = LOOKED;
 	pthread_mutex_unlock(&p->mutex);
 	return stop;
+}
+
+/* Says that OpenSM has ended. OpenSM's own thread does not: it would wait for a disk that hangs. */
+static void *end(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->status.running = false;
+	p->status_due = true;
+	pthread_mutex_unlock(&p->mutex);
+	write_status(p, 0);
+	pthread_mutex_lock(&p->mutex);
+	p->thread_has = ENDED;
+	pthread_mutex_unlock(&p->mutex);
+	return NULL;
 }
 
 void *watch(void *context)
@@ -329,7 +344,7 @@ void *watch(void *context)
 		watch_state(p);
 		bool fresh = look(p);
 		if (stopping(p))
-			return NULL;
+			return end(p);
 		settle(p);
 		ask_for_answers(p);
 		bool untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);

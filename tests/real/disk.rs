@@ -15,7 +15,7 @@ use crate::repair::seen;
 use crate::testbed::{Testbed, await_some, run};
 
 /// Who opens an epoch waits while there is a file `hangs` in `SAROUTER_DISK`, and is refused while there is a file `fails`.
-/// While there is a file `counts`, it has a byte for each time. Who still waits when OpenSM has closed its log is refused then, and has time to complain.
+/// While there is a file `counts`, it has a byte for each time. While there is a file `ends`, OpenSM's first thread writes no status. Who still waits when OpenSM has closed its log is refused then, and has time to complain.
 const DISK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ int open(const char *path, int flags, ...)
 	va_start(rest, flags);
 	int mode = va_arg(rest, int);
 	va_end(rest);
-	while (is(path, "hangs"))
+	while (is(path, "hangs") || (strstr(path, "/opensm-status.") != NULL && access(flag("ends"), F_OK) == 0 && gettid() == getpid()))
 		usleep(10000);
 	int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 	int opened = is(path, "counts") ? real(flag("counts"), O_WRONLY | O_APPEND) : -1;
@@ -96,6 +96,19 @@ fn an_epoch_that_cannot_be_read_is_read_later() {
     assert_eq!(bed.logged("Input/output error"), 1);
     fs::remove_file(directory.path().join("fails")).unwrap();
     bed.await_epoch(1);
+}
+
+/// The thread that ends OpenSM writes nothing itself.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn opensm_ends_though_its_own_thread_could_write_no_status() {
+    let fabric = generate("fattree:3x4,2").unwrap();
+    let (_directory, variables) = disk("ends");
+    let bed = bed_on(&fabric, variables);
+    bed.await_epoch(1);
+    run(Command::new("kill").arg(process(&bed).file_name().unwrap()));
+    await_some("its end", || (!process(&bed).join("cwd").exists()).then_some(()));
+    bed.await_status("the word of it", |s| !s.running);
 }
 
 /// However `errno` was before.
