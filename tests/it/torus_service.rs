@@ -187,17 +187,42 @@ fn what_was_repaired_waits_for_jobs_that_run_although_the_service_starts_again()
     assert_eq!(serving.stop(), 0);
 }
 
+/// The prolog of a component, and the pairs of nodes of its tables.
+fn component_starts(site: &Site, job: &str, nodes: &str) -> usize {
+    let mut command = site.command(&["prolog", "--job", job, "--nodes", nodes]);
+    let output = command.env("SLURM_HET_JOB_ID", "8").output().unwrap();
+    assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "in_force");
+    let routes = std::fs::read_to_string(site.path(&format!("state/jobs/{job}/routes.txt"))).unwrap();
+    routes.lines().count()
+}
+
 #[test]
-fn a_component_of_a_heterogeneous_job_is_said_to_have_no_routes_to_the_others() {
+fn components_of_a_heterogeneous_job_have_routes_to_each_other() {
     let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
     let serving = Serving::start(&site);
     serving.ready(&site);
     assert_eq!(site.starts("7", "n[1-2]"), "in_force");
-    assert!(!site.log().contains("heterogeneous"), "{}", site.log());
-    let mut command = site.command(&["prolog", "--job", "8", "--nodes", "n[3-4]"]);
-    let output = command.env("SLURM_HET_JOB_ID", "8").output().unwrap();
-    assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "in_force");
-    assert!(site.log().contains("heterogeneous"), "{}", site.log());
+    // Slurm does not know the others.
+    assert_eq!(component_starts(&site, "6", "n[13-14]"), 2);
+    let told = || site.log().matches("no table has routes to the others").count();
+    assert_eq!(told(), 1, "{}", site.log());
+    site.jobs(
+        "7|RUNNING|n[1-2]|100\n8|CONFIGURING|n[3-4]|100|N/A|8+0\n9|CONFIGURING|n[9-11]|100|N/A|8+1\n\
+         10|CONFIGURING|elsewhere|100|N/A|8+2\n",
+    );
+    assert_eq!(component_starts(&site, "9", "n[9-11]"), 5 * 4);
+    assert_eq!(component_starts(&site, "8", "n[3-4]"), 5 * 4);
+    // A node finds its own table below the job that runs on it.
+    let nodes = std::fs::read_to_string(site.path("state/jobs/9/nodes.txt")).unwrap();
+    assert_eq!(nodes.lines().count(), 5);
+    let table = std::fs::read_to_string(site.path("state/jobs/9/node-2.0.table")).unwrap();
+    assert!(table.contains("\njob 9\n") && table.contains("\nroutes 4\n"), "{table}");
+    assert_eq!(told(), 1, "{}", site.log());
+    // The others go on when one is over.
+    site.jobs("7|RUNNING|n[1-2]|100\n8|RUNNING|n[3-4]|100|N/A|8+0\n");
+    assert_eq!(site.run(&["epilog", "--job", "9"]).0, 0);
+    assert!(!site.path("state/jobs/9").exists() && site.path("state/jobs/8").exists());
+    assert_eq!(site.starts("11", "n[9-11]"), "in_force");
     assert_eq!(serving.stop(), 0);
 }
 

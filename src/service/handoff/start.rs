@@ -20,13 +20,20 @@ pub struct StartId {
     /// Whether it is a component of a heterogeneous job, so that its own nodes do not tell what it needs. Nor does this
     /// tell starts apart.
     pub is_component: bool,
+    /// Nodes of all components of its job in their order, if it is one and the others are known; else none. Nor does this.
+    pub whole: Vec<NodeName>,
 }
 
 impl StartId {
     /// Of nodes in rank order; repetitions are left out.
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
         let nodes = without_repetition(nodes);
-        Self { job, restart, nodes, traffic: None, rank_order: false, is_component: false }
+        Self { job, restart, nodes, traffic: None, rank_order: false, is_component: false, whole: Vec::new() }
+    }
+
+    /// Nodes that are to reach each other, in rank order.
+    pub fn together(&self) -> &[NodeName] {
+        if self.whole.is_empty() { &self.nodes } else { &self.whole }
     }
 
     /// The same with what it is taken to exchange.

@@ -36,7 +36,7 @@ use self::shared::Doubtful;
 use self::work::{Computed, Limit, Published, Running, Source, Work, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
-use crate::model::{Job, JobId, JobMap, NodeName, Torus};
+use crate::model::{JobId, JobMap, NodeName, Torus, without_repetition};
 use crate::observe::source::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
@@ -322,18 +322,38 @@ fn cannot_go_on(job: &JobId) -> String {
     format!("job {job} cannot go on")
 }
 
+/// The job of the batch system at this place, or all components of the one that it is of.
+fn parts(jobs: &JobMap, own: usize) -> Vec<usize> {
+    match &jobs.jobs[own].component {
+        Some(_) => jobs.whole().into_iter().find(|parts| parts.contains(&own)).unwrap_or_default(),
+        None => vec![own],
+    }
+}
+
 impl DirectKind {
-    /// Jobs that start now. What a prolog does not say of one, the newest look may have said.
-    fn take_starts(&mut self) -> Vec<StartId> {
-        let mut starts = std::mem::take(&mut self.starts);
-        for start in starts.iter().filter(|start| start.is_component) {
-            warn!(job = %start.job, "a component of a heterogeneous job: no table has routes to the others");
+    /// What a prolog does not say of a job that starts, the newest look may have said: what it exchanges, and of a
+    /// component the nodes of all.
+    fn complete_starts(&mut self) {
+        let Self { starts, jobs, torus, .. } = self;
+        for start in starts {
+            let place = |jobs: &Arc<JobMap>| jobs.jobs.iter().position(|job| job.id == start.job);
+            if let Some((jobs, own)) = jobs.as_ref().and_then(|jobs| Some((jobs, place(jobs)?))) {
+                let parts = parts(jobs, own);
+                start.traffic = start.traffic.take().or_else(|| jobs.traffic(&parts));
+                let is_known = parts.len() > 1 && jobs.jobs[own].is_on(&start.nodes);
+                let nodes = parts.iter().filter(|_| is_known).flat_map(|part| &jobs.jobs[*part].nodes);
+                // Those of others that are not there or have failed are no reason to refuse this one.
+                let works =
+                    |torus: &Arc<Torus>, name| torus.node_named(name).is_some_and(|n| torus.is_healthy(n));
+                let is_there = |node: &&NodeName| {
+                    torus.as_ref().is_some_and(|torus| works(torus, node)) || start.nodes.contains(node)
+                };
+                start.whole = without_repetition(nodes.filter(is_there).cloned().collect());
+            }
+            if start.is_component && start.whole.is_empty() {
+                warn!(job = %start.job, "a component of a heterogeneous job: no table has routes to the others");
+            }
         }
-        for start in starts.iter_mut().filter(|start| start.traffic.is_none()) {
-            let known = self.jobs.iter().flat_map(|jobs| &jobs.jobs).find(|job| job.id == start.job);
-            start.traffic = known.and_then(Job::traffic);
-        }
-        starts
     }
 
     /// Whether the job is on no node of the torus.
@@ -391,6 +411,7 @@ impl Service<DirectKind> {
 
     fn compute(&mut self) {
         self.kind.look = false;
+        self.kind.complete_starts();
         let elsewhere = self.elsewhere();
         self.record_compute(&elsewhere);
         let work = Work {
@@ -401,7 +422,7 @@ impl Service<DirectKind> {
             again: self.kind.is_new || !self.kind.unmended.is_empty(),
             running: self.kind.running.clone(),
             unread: self.kind.unread.then(|| self.jobs_root.clone()),
-            starts: self.kind.take_starts(),
+            starts: std::mem::take(&mut self.kind.starts),
             // A job that comes meanwhile waits for this computation and for its own.
             limit: Limit::For(self.settings.handoff.deadline / 4),
         };

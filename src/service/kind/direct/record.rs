@@ -43,7 +43,7 @@ impl Service<DirectKind> {
         }
         let start = |start: &StartId| StartLine {
             job: start.job.clone(),
-            nodes: start.nodes.iter().filter(|node| !elsewhere.contains(*node)).cloned().collect(),
+            nodes: start.together().iter().filter(|node| !elsewhere.contains(*node)).cloned().collect(),
             traffic: start.traffic.clone(),
         };
         let starts = self.kind.starts.iter().map(start).collect();

@@ -3,6 +3,8 @@
 //!
 //! The end of the first job may not have been announced: the batch system is asked whether it is still there. While
 //! that does not answer, it is taken to be over.
+//!
+//! Components of a heterogeneous job are asked for in the same way: each gets tables for the nodes of all.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,7 @@ use crate::service::run::Service;
 /// How long a start waits for the batch system.
 const PATIENCE: TimeDelta = TimeDelta::seconds(3);
 
-/// Starts on nodes that other jobs had, and since when they wait, by [`steady`].
+/// Starts on nodes that other jobs had, or of components, and since when they wait, by [`steady`].
 #[derive(Default)]
 pub(super) struct Doubtful(Vec<(DateTime<Utc>, StartId)>);
 
@@ -29,10 +31,11 @@ impl Doubtful {
 }
 
 impl DirectKind {
-    /// Takes up starts that nobody has begun to serve. Whether one of them is on a node that another job had.
+    /// Takes up starts that nobody has begun to serve. Whether the batch system is to be asked of one of them.
     pub(super) fn take_up(&mut self, new: Vec<StartId>, handoff: &HandOff) -> bool {
-        let (shared, own): (Vec<_>, Vec<_>) =
-            new.into_iter().partition(|start| handoff.shares_nodes(start) || self.is_on_running(start));
+        let (shared, own): (Vec<_>, Vec<_>) = new.into_iter().partition(|start| {
+            start.is_component || handoff.shares_nodes(start) || self.is_on_running(start)
+        });
         self.starts.extend(own);
         let asks = !shared.is_empty();
         self.doubtful.0.extend(shared.into_iter().map(|start| (steady(), start)));

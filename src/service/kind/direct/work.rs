@@ -140,7 +140,7 @@ impl Work {
         let (mut jobs, mut strange) = (Vec::new(), Vec::new());
         for start in &self.starts {
             let node = |name| site.torus.node_named(name).ok_or(name);
-            let here = start.nodes.iter().filter(|name| !self.elsewhere.contains(*name));
+            let here = start.together().iter().filter(|name| !self.elsewhere.contains(*name));
             match here.map(node).collect() {
                 Ok(nodes) => {
                     let job = TorusJob::new(Some(start.job.clone()), nodes);
