@@ -2,9 +2,9 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `repaired`, `halfway`, `deaf`, `waits`, `until`, `slow`, `narrow_cables`, `uncovered`, `lids`: only with OpenSM's own lock.
- *    OpenSM calls the engine with it held exclusively, and asks for the SL of a path with it held at least
- *    shared. So tables can be replaced inside the engine without a lock of our own.
+ *  - `tables`, `repaired`, `halfway`, `deaf`, `waits`, `until`, `slow`, `narrow_cables`, `uncovered`, `lids`: only with
+ *    OpenSM's own lock. OpenSM calls the engine with it held exclusively, and asks for the SL of a path with it held at
+ *    least shared. So tables can be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
  *  - files: only our thread, so that a slow disk never stops OpenSM.
  */
