@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -52,7 +52,7 @@ const FILES: [File; 18] = [
 ];
 
 /// Told with each answer: by it a page that is open notices that an upgrade has brought other files.
-const TOLD: HeaderName = HeaderName::from_static("sarouter-page");
+const TOLD: &str = "sarouter-page";
 
 /// A digest of the files.
 static DIGEST: LazyLock<HeaderValue> = LazyLock::new(|| {

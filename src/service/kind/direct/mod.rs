@@ -343,8 +343,9 @@ impl DirectKind {
                 let is_known = parts.len() > 1 && jobs.jobs[own].is_on(&start.nodes);
                 let nodes = parts.iter().filter(|_| is_known).flat_map(|part| &jobs.jobs[*part].nodes);
                 // Those of others that are not there or have failed are no reason to refuse this one.
-                let works =
-                    |torus: &Arc<Torus>, name| torus.node_named(name).is_some_and(|n| torus.is_healthy(n));
+                let works = |torus: &Torus, name: &NodeName| {
+                    torus.node_named(name).is_some_and(|n| torus.is_healthy(n))
+                };
                 let is_there = |node: &&NodeName| {
                     torus.as_ref().is_some_and(|torus| works(torus, node)) || start.nodes.contains(node)
                 };
