@@ -194,7 +194,7 @@ impl Answered {
         let mut text = String::new();
         let asked = self.matched.len() + self.missing.len();
         let _ = writeln!(text, "{} of {asked} nodes have adapters", self.matched.len());
-        for Matched { node, adapters } in self.matched.iter().take(LISTED) {
+        for Matched { node, adapters, .. } in self.matched.iter().take(LISTED) {
             let names: Vec<String> = adapters
                 .iter()
                 .map(|a| format!("{:?} ({})", a.description, a.by.as_deref().unwrap_or("unnamed")))

@@ -196,7 +196,7 @@ fn a_job_that_requires_its_set_preempts_nobody_for_it() {
     let job = waiting(&cluster, "-N8");
     assert_eq!(cluster.state(&other).0, "RUNNING");
     // Nothing keeps it from free nodes, nor from others', without the tag.
-    cluster.slurm("scontrol", &["update", &format!("JobId={job}"), "AdminComment=none"]);
+    cluster.bed.slurm("scontrol", &["update", &format!("JobId={job}"), "AdminComment=none"]);
     assert_eq!(cluster.nodes(&job).len(), 8);
     assert_eq!(cluster.state(&other).0, "RUNNING");
 }
