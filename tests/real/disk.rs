@@ -15,7 +15,9 @@ use crate::repair::seen;
 use crate::testbed::{Testbed, await_some, run};
 
 /// Who opens an epoch waits while there is a file `hangs` in `SAROUTER_DISK`, and is refused while there is a file `fails`.
-/// While there is a file `counts`, it has a byte for each time. While there is a file `ends`, OpenSM's first thread writes no status. Who still waits when OpenSM has closed its log is refused then, and has time to complain.
+/// While there is a file `counts`,
+/// it has a byte for each time. While there is a file `ends`, OpenSM's first thread writes no status. With a file `closes`, who
+/// still waits when OpenSM closes its log is refused then, and has time to complain.
 const DISK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,7 +45,7 @@ static int is(const char *path, const char *what)
 
 void closelog(void)
 {
-	if (rename(flag("hangs"), flag("fails")) == 0)
+	if (access(flag("closes"), F_OK) == 0 && rename(flag("hangs"), flag("fails")) == 0)
 		usleep(500000);
 }
 
@@ -137,6 +139,7 @@ fn opensm_starts_and_ends_beside_a_disk_that_hangs() {
     let flag = directory.path().join("hangs");
     fs::remove_file(&flag).unwrap();
     bed.await_epoch(1);
+    fs::write(directory.path().join("closes"), "").unwrap();
     fs::write(flag, "").unwrap();
     bed.publish(&fabric, &routed(&fabric, "nue"), 2);
     // Until the plugin is at it.

@@ -250,6 +250,8 @@ fn without_a_service_or_without_the_plugin_jobs_start_as_stock_ones() {
     assert!(!maps(&cluster, "slurmctld").contains(ours.to_str().unwrap()));
     assert_eq!(cluster.nodes(&job), nodes);
     cluster.bed.slurm("scancel", &[&job]);
+    let states = || cluster.bed.slurm("sinfo", &["-h", "-o", "%t %D"]);
+    await_some("all nodes to be idle", || (states().trim() == "idle 32").then_some(()));
     assert_eq!(placed(&cluster, &["-N8"], Some("prefer")).0, stock);
     let errors: Vec<String> = ["slurmctld", "slurmd-n1"]
         .iter()
