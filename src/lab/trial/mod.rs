@@ -47,8 +47,8 @@ const DRAWS: usize = 4000;
 /// Of draws, that may look more different.
 const LEVEL: f64 = 0.05;
 
-/// With fewer pairs of days more than [`LEVEL`] of the draws look as different as the most different one, or the
-/// contrary draw: no difference has bounds.
+/// Pairs of days from which a difference has bounds. With fewer, the most different draw and its contrary alone are
+/// more than 5 % of all draws.
 pub const LEAST_PAIRS: usize = 6;
 
 /// Pairs of days on which some of the runs were.
